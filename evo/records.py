@@ -1,0 +1,740 @@
+"""Every record that flows through the house, and the protocols of its plug-ins.
+
+Records are frozen dataclasses of plain data: picklable, JSON-serialisable with `to_json`/`from_json`, without
+behaviour beyond small derived properties. Units stand in the names (`latency_us`, `timeout_s`, `cost_usd`). Nothing
+here imports anything of the house but `evo.errors`.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, Literal, Protocol, TypeVar
+
+_JSON_BYTES: Any = {"ser_json_bytes": "base64", "val_json_bytes": "base64"}
+
+Dim3 = tuple[int, int, int]
+Config = Mapping[str, int]
+"""One launch configuration: tunable name -> value."""
+
+
+class Status(StrEnum):
+    """What became of a candidate. Everything but OK says why it has no score."""
+
+    OK = "ok"
+    NO_PROPOSAL = "no_proposal"
+    DUPLICATE = "duplicate"
+    BAD_LAUNCH = "bad_launch"
+    UNSUPPORTED = "unsupported"
+    COMPILE_ERROR = "compile_error"
+    LAUNCH_ERROR = "launch_error"
+    WRONG_ANSWER = "wrong_answer"
+    UNSAFE = "unsafe"
+    TIMEOUT = "timeout"
+    CRASH = "crash"
+
+
+class Role(StrEnum):
+    """What a case is for: `hidden` ones are never shown to a model, only `performance` ones are scored."""
+
+    CORRECTNESS = "correctness"
+    PERFORMANCE = "performance"
+    HIDDEN = "hidden"
+
+
+class Direction(StrEnum):
+    """How a kernel uses a parameter."""
+
+    IN = "in"
+    OUT = "out"
+    INOUT = "inout"
+    SCALAR = "scalar"
+
+
+# --- workload ---------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Draw:
+    """How an input is drawn from a seed.
+
+    Attributes:
+        kind: `normal` (mean `low`, deviation `high`), `uniform` (`low` ≤ x < `high`), `integers` (`low` ≤ x <
+            `high`), `heavy_tailed` (normal times 10**uniform(low, high)), `one_hot` (one 1 in each row, the rest 0),
+            `constant` (`low` everywhere), `ramp` (low, low + 1, …), `file` (the `.npy` named by `file`).
+        low: see `kind`.
+        high: see `kind`.
+        file: name of a `.npy` file of the workload folder, for kind `file`.
+    """
+
+    kind: str = "normal"
+    low: float = 0.0
+    high: float = 1.0
+    file: str | None = None
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One parameter of the kernel, in the order of its signature.
+
+    Attributes:
+        name: the name that headers and cases use.
+        dtype: NumPy name, e.g. `float32`.
+        direction: in, out, inout or scalar.
+        shape: expressions over the case's dims, row-major; empty for a scalar.
+        align: bytes of alignment promised for the pointer.
+        value: for a scalar: an expression over the case's dims, or a number.
+        draw: how an `in` or `inout` buffer is filled.
+    """
+
+    name: str
+    dtype: str
+    direction: Direction
+    shape: tuple[str, ...] = ()
+    align: int = 256
+    value: str | None = None
+    draw: Draw = field(default_factory=Draw)
+
+
+@dataclass(frozen=True)
+class Case:
+    """One set of dims and inputs.
+
+    Attributes:
+        name: unique in the workload.
+        role: correctness, performance or hidden.
+        dims: dimension name -> value.
+        draws: parameter name -> draw, where it differs from the parameter's own.
+    """
+
+    name: str
+    role: Role
+    dims: Mapping[str, int]
+    draws: Mapping[str, Draw] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Tolerance:
+    """When an output counts as right: ``|got - want| <= budget * sqrt(terms) * u * scale + atol``.
+
+    `u` is the unit roundoff of the output's dtype (2**-24 for float32); `scale` is the reference's error scale (the
+    sum of magnitudes) where it returns one, else ``|want|``. Integers and `exact` must be equal. NaN must match NaN
+    position by position, and infinities their sign.
+
+    Attributes:
+        exact: bit-equal values (±0 are equal).
+        budget: multiples of the statistical error bound; 4 by default (Higham & Mary 2019: √K growth).
+        terms: expression over dims: the number of additions behind one element.
+        atol: absolute slack in the output's own units.
+    """
+
+    exact: bool = False
+    budget: float = 4.0
+    terms: str = "1"
+    atol: float = 0.0
+
+
+@dataclass(frozen=True)
+class Workload:
+    """A whole workload; carries its files' text, so that workers on other machines need no path.
+
+    Attributes:
+        name: folder name.
+        description: one or two sentences for people and prompts.
+        entry: name of the kernel function that a one-launch header launches.
+        parameters: in the order of the signature.
+        cases: all roles.
+        tolerance: by output name; the key "" holds the default.
+        deterministic: whether repeated launches must agree bit for bit.
+        fast_math: whether fast-math options and intrinsics are permitted.
+        flops: expression over dims: useful operations of a case.
+        bytes_moved: expression over dims: compulsory traffic of a case in bytes.
+        reference: text of reference.py.
+        initial: text of initial.cu.
+        baseline: text of baseline.py, or None.
+        files: name -> bytes of the `.npy` files that draws name.
+    """
+
+    __pydantic_config__ = _JSON_BYTES
+
+    name: str
+    description: str
+    entry: str
+    parameters: tuple[Parameter, ...]
+    cases: tuple[Case, ...]
+    tolerance: Mapping[str, Tolerance]
+    deterministic: bool
+    fast_math: bool
+    flops: str
+    bytes_moved: str
+    reference: str
+    initial: str
+    baseline: str | None = None
+    files: Mapping[str, bytes] = field(default_factory=dict)
+
+    def role(self, *roles: Role) -> tuple[Case, ...]:
+        """Return the cases of these roles, in the folder's order."""
+        return tuple(case for case in self.cases if case.role in roles)
+
+    @property
+    def dims(self) -> tuple[str, ...]:
+        """Names of the dims, sorted."""
+        return tuple(sorted({name for case in self.cases for name in case.dims}))
+
+    @property
+    def outputs(self) -> tuple[Parameter, ...]:
+        """Parameters that the kernel writes."""
+        return tuple(p for p in self.parameters if p.direction in (Direction.OUT, Direction.INOUT))
+
+
+# --- launching and compiling --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Device:
+    """What the machine that runs a kernel is and allows.
+
+    Attributes:
+        kind: plug-in name: `host`, `cuda`, …
+        name: for people, e.g. `NVIDIA H200` or a CPU's model name.
+        fingerprint: latencies are compared only between equal fingerprints.
+        arch: compile target, e.g. `sm_90a` or `x86-64-native`.
+        num_sms: multiprocessors (1 on the host device).
+        max_threads_per_block: 1024 on every CUDA device so far.
+        max_shared_bytes: most shared memory a block may ask for.
+        l2_bytes: last-level cache.
+        registers_per_sm: 32-bit registers; 0 where the notion is void.
+    """
+
+    kind: str
+    name: str
+    fingerprint: str
+    arch: str
+    num_sms: int = 1
+    max_threads_per_block: int = 1024
+    max_shared_bytes: int = 49152
+    l2_bytes: int = 1 << 21
+    registers_per_sm: int = 0
+
+
+@dataclass(frozen=True)
+class Launch:
+    """One kernel launch with numbers only. `args` are buffer, scalar or workspace names, or integers (int32)."""
+
+    kernel: str
+    grid: Dim3
+    block: Dim3
+    shared_bytes: int
+    args: tuple[str | int, ...]
+
+
+@dataclass(frozen=True)
+class LaunchPlan:
+    """Everything that runs inside the timed window for one case, resolved from a header.
+
+    Attributes:
+        launches: in order.
+        workspaces: name -> bytes; they arrive poisoned.
+        zero: buffers zeroed before the first launch, inside the window.
+        defines: macro name -> value; another set of defines is another program.
+        options: compiler options beyond the defaults, each from the allow-list.
+        cooperative: whether every launch is cooperative.
+        cluster: thread-block cluster, or None.
+    """
+
+    launches: tuple[Launch, ...]
+    workspaces: Mapping[str, int] = field(default_factory=dict)
+    zero: tuple[str, ...] = ()
+    defines: Mapping[str, int] = field(default_factory=dict)
+    options: tuple[str, ...] = ()
+    cooperative: bool = False
+    cluster: Dim3 | None = None
+
+
+@dataclass(frozen=True)
+class CompileRequest:
+    """One program to build: `flavour` is a backend's own word (`plain` or `check` on the host device)."""
+
+    source: str
+    kernels: tuple[str, ...]
+    defines: Mapping[str, int]
+    options: tuple[str, ...]
+    arch: str
+    flavour: str = "plain"
+
+
+@dataclass(frozen=True)
+class Resources:
+    """What the compiler says one kernel uses; None where it cannot say."""
+
+    registers: int | None = None
+    spill_bytes: int | None = None
+    static_shared_bytes: int | None = None
+    local_bytes: int | None = None
+
+
+@dataclass(frozen=True)
+class Binary:
+    """The outcome of a `CompileRequest`. `image` is empty unless `status` is OK.
+
+    Attributes:
+        status: OK, COMPILE_ERROR, UNSUPPORTED, UNSAFE or TIMEOUT.
+        key: hash of all that went in; names it in the cache.
+        image: the program's bytes.
+        message: for a model and a person: what is wrong, at which line of the candidate's own source.
+        resources: kernel name -> resources.
+        seconds: wall time of the build; 0 for a cache hit.
+    """
+
+    __pydantic_config__ = _JSON_BYTES
+
+    status: Status
+    key: str
+    image: bytes = b""
+    message: str = ""
+    resources: Mapping[str, Resources] = field(default_factory=dict)
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing a checker found: `line` is 1-based in the candidate's own source, 0 where unknown."""
+
+    kind: str
+    message: str
+    line: int = 0
+    other_line: int = 0
+    count: int = 1
+
+
+@dataclass(frozen=True)
+class Buffer:
+    """One buffer of a job.
+
+    Attributes:
+        name: parameter or workspace name.
+        dtype: NumPy name.
+        nbytes: its exact size; one byte beyond is out of bounds.
+        direction: IN (must come back unchanged), OUT (arrives poisoned) or INOUT.
+        file: name of the raw file in the job's folder that holds its content; None means poisoned.
+        align: the address is a multiple of this and, for hidden cases, of no larger power of two.
+    """
+
+    name: str
+    dtype: str
+    nbytes: int
+    direction: Direction
+    file: str | None = None
+    align: int = 256
+
+
+@dataclass(frozen=True)
+class Scalar:
+    """One scalar argument; `value` is converted to `dtype`."""
+
+    name: str
+    dtype: str
+    value: float | int
+
+
+@dataclass(frozen=True)
+class Job:
+    """One program on one case, in a child process that never sees an expected value.
+
+    Every buffer lies in a file of `folder` named `<buffer>.in`; after the run the child leaves each buffer's bytes in
+    `<buffer>.out` (inputs too: the parent compares them).
+
+    Attributes:
+        folder: scratch folder of this job.
+        image: file name of the program in `folder`.
+        plan: what to launch.
+        buffers: parameters and workspaces.
+        scalars: by value.
+        warmup: untimed runs of the whole plan before the timed ones.
+        samples: timed runs; 0 means run once, untimed (correctness).
+        flush_bytes: size of the buffer written between samples to clear the caches; 0 for a hot measurement.
+        seed: for the poison pattern and the order in which blocks and threads are started.
+        core: CPU core to pin to, or None.
+        timeout_s: the child's own limit; the parent's stands behind it.
+        tight_align: give pointers exactly the promised alignment and no better.
+    """
+
+    folder: str
+    image: str
+    plan: LaunchPlan
+    buffers: tuple[Buffer, ...]
+    scalars: tuple[Scalar, ...]
+    warmup: int = 0
+    samples: int = 0
+    flush_bytes: int = 0
+    seed: int = 0
+    core: int | None = None
+    timeout_s: float = 10.0
+    tight_align: bool = False
+
+
+@dataclass(frozen=True)
+class JobResult:
+    """What a child reports of a `Job`; the parent believes only what it can check.
+
+    Attributes:
+        status: OK, BAD_LAUNCH, LAUNCH_ERROR, UNSAFE, TIMEOUT, CRASH or UNSUPPORTED.
+        message: what is wrong and where, in words that a model can use.
+        findings: of a `check` flavour or a guard page.
+        samples_us: latency of each timed run, by the child's clock.
+        wall_us: of each timed run, by the parent's clock (an upper bound of the child's); () where not taken.
+    """
+
+    status: Status
+    message: str = ""
+    findings: tuple[Finding, ...] = ()
+    samples_us: tuple[float, ...] = ()
+    wall_us: tuple[float, ...] = ()
+
+
+# --- evaluations --------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Latency:
+    """A measured latency: the median with its 95 % interval, in microseconds.
+
+    Attributes:
+        median_us: the figure.
+        low_us: lower end of the interval of the median.
+        high_us: upper end.
+        noise: interquartile range over the median.
+        samples: how many were kept.
+        doubts: why the figure deserves distrust; empty when it does not.
+    """
+
+    median_us: float
+    low_us: float
+    high_us: float
+    noise: float
+    samples: int
+    doubts: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class CaseResult:
+    """One case of one evaluation.
+
+    Attributes:
+        case: name.
+        role: its role.
+        status: OK, or why not.
+        message: for a model; of a hidden case it never tells dims or values.
+        error: largest error in units of the tolerance (1.0 is the limit); None where not compared.
+        latency: of performance cases.
+        anchor_us: median of the anchor kernel, measured around the candidate.
+        config: the launch configuration that was used.
+    """
+
+    case: str
+    role: Role
+    status: Status
+    message: str = ""
+    error: float | None = None
+    latency: Latency | None = None
+    anchor_us: float | None = None
+    config: Config = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One launch configuration tried on one case. `latency_us` is None where it failed or was abandoned."""
+
+    case: str
+    config: Config
+    status: Status
+    latency_us: float | None = None
+    message: str = ""
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """The verdict on one candidate.
+
+    Attributes:
+        candidate: id in the store; 0 outside a run.
+        status: OK or the first thing that went wrong.
+        stage: where: `header`, `screen`, `compile`, `validate`, `tune`, `time`.
+        message: what is wrong and where; "" when OK.
+        source: the kernel with tuned `choose` rules written in; the candidate's own source when not tuned.
+        score_us: geometric mean over performance cases of the median latency; None unless OK.
+        ratio: geometric mean over performance cases of latency / anchor latency; the search ranks by it.
+        cases: one result per case that ran, in order.
+        trials: every launch configuration tried.
+        findings: of the checker.
+        resources: of the default variant.
+        descriptors: cell coordinates: `staging`, `unit`, `outputs`.
+        device: fingerprint.
+        screen: `passed`, `skipped` (with the reason in `screen_note`) or `rejected`.
+        screen_note: why it was skipped.
+        doubts: about the whole verdict.
+        stage_seconds: wall time by stage.
+    """
+
+    candidate: int
+    status: Status
+    stage: str = ""
+    message: str = ""
+    source: str = ""
+    score_us: float | None = None
+    ratio: float | None = None
+    cases: tuple[CaseResult, ...] = ()
+    trials: tuple[Trial, ...] = ()
+    findings: tuple[Finding, ...] = ()
+    resources: Mapping[str, Resources] = field(default_factory=dict)
+    descriptors: Mapping[str, str] = field(default_factory=dict)
+    device: str = ""
+    screen: str = ""
+    screen_note: str = ""
+    doubts: tuple[str, ...] = ()
+    stage_seconds: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Interleaved comparison of two kernels. Ratios are challenger latency / champion latency; below 1 is faster.
+
+    Attributes:
+        challenger: candidate id.
+        champion: candidate id.
+        status: OK, or why the challenger could not be compared.
+        ratio: exp of the mean over cases of the log ratio.
+        low: lower end of its bootstrap interval at `confidence`.
+        high: upper end.
+        confidence: of the interval, after correction for the number of looks and challengers.
+        blocks: interleaved blocks measured.
+        promoted: whether the challenger becomes champion.
+        cases: case name -> ratio.
+        message: what went wrong, or why it stopped.
+    """
+
+    challenger: int
+    champion: int
+    status: Status
+    ratio: float | None = None
+    low: float | None = None
+    high: float | None = None
+    confidence: float = 0.95
+    blocks: int = 0
+    promoted: bool = False
+    cases: Mapping[str, float] = field(default_factory=dict)
+    message: str = ""
+
+
+# --- search -------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Mutate:
+    """Ask an operator for one new kernel.
+
+    Attributes:
+        id: position among the run's tasks, from 0.
+        operator: plug-in name.
+        model: index into the config's models; -1 for offline operators.
+        parents: candidate ids; the first is the one to change.
+        inspirations: candidate ids shown beside them.
+        island: where the child goes.
+    """
+
+    id: int
+    operator: str
+    model: int
+    parents: tuple[int, ...]
+    inspirations: tuple[int, ...] = ()
+    island: int = 0
+    kind: Literal["mutate"] = "mutate"
+
+
+@dataclass(frozen=True)
+class Compare:
+    """Compare a challenger with the champion; `number` counts the run's comparisons from 1 (for its α)."""
+
+    id: int
+    challenger: int
+    champion: int
+    number: int
+    kind: Literal["compare"] = "compare"
+
+
+Task = Mutate | Compare
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """One kernel of a run. `id` 0 is the initial kernel, whose `task` is -1."""
+
+    id: int
+    task: int
+    source: str
+    hash: str
+    operator: str
+    parents: tuple[int, ...]
+    island: int
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a task ended: what the search is told, and nothing besides.
+
+    Attributes:
+        task: id of the task.
+        candidate: id of the candidate it made, or None (no proposal).
+        status: of the candidate or the comparison.
+        ratio: of the evaluation; None without a score.
+        descriptors: cell coordinates of the candidate.
+        promoted: of a comparison.
+        cost_usd: what the task's model calls cost.
+    """
+
+    task: int
+    candidate: int | None
+    status: Status
+    ratio: float | None = None
+    descriptors: Mapping[str, str] = field(default_factory=dict)
+    promoted: bool = False
+    cost_usd: float = 0.0
+
+
+# --- mutators -----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Message:
+    """One chat message; `role` is `system`, `user` or `assistant`."""
+
+    role: str
+    content: str
+
+
+@dataclass(frozen=True)
+class ModelRequest:
+    """What an operator wants to ask a model."""
+
+    messages: tuple[Message, ...]
+
+
+@dataclass(frozen=True)
+class ModelReply:
+    """What a client brought back, committed before anything is done with it.
+
+    Attributes:
+        status: `ok`, or `error` with the reason in `error`.
+        text: the reply.
+        model: as the provider names it.
+        input_tokens: prompt tokens; None where unknown.
+        output_tokens: completion tokens, reasoning included.
+        reasoning_tokens: of those.
+        cost_usd: None where the price is unknown.
+        latency_s: wall time, retries included.
+        attempts: HTTP calls made.
+        finish_reason: `stop`, `length`, …
+    """
+
+    status: Literal["ok", "error"]
+    text: str = ""
+    model: str = ""
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    reasoning_tokens: int | None = None
+    cost_usd: float | None = None
+    latency_s: float = 0.0
+    attempts: int = 1
+    finish_reason: str = ""
+    error: str = ""
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """What an operator made of it. `source` is None when there is nothing to evaluate, and `note` says why."""
+
+    source: str | None
+    note: str = ""
+
+
+Step = ModelRequest | Proposal
+
+
+@dataclass(frozen=True)
+class Relative:
+    """A candidate as an operator sees it: its source, and its evaluation freed of hidden cases."""
+
+    id: int
+    source: str
+    evaluation: Evaluation | None
+
+
+@dataclass(frozen=True)
+class MutationContext:
+    """All that an operator may know.
+
+    Attributes:
+        task: what was asked.
+        seed: for `numpy.random.default_rng`; offline operators draw from it alone.
+        workload: without hidden cases and without reference text.
+        device: that the kernel will run on.
+        parents: as named by the task.
+        inspirations: as named by the task.
+    """
+
+    task: Mutate
+    seed: tuple[int, ...]
+    workload: Workload
+    device: Device
+    parents: tuple[Relative, ...]
+    inspirations: tuple[Relative, ...] = ()
+
+
+# --- protocols of the plug-ins ------------------------------------------------------------------------------------
+
+
+class Operator(Protocol):
+    """An operator is a frozen dataclass in `mutators/operators/<name>.py` (or `mutators/rules.py`)."""
+
+    def step(self, context: MutationContext, history: tuple[ModelReply, ...]) -> Step:
+        """Return the next request, or the proposal. Pure: same arguments, same result."""
+        ...
+
+
+class Client(Protocol):
+    """One way to reach a model: a frozen dataclass in `mutators/clients/<name>.py`."""
+
+    def check(self) -> None:
+        """Raise `MutatorError` with the ways on when the model cannot be reached at all (no key). No network."""
+        ...
+
+    async def complete(self, request: ModelRequest) -> ModelReply:
+        """Make one call. Never raises for what a provider does: that is a reply with status `error`."""
+        ...
+
+
+# --- JSON ---------------------------------------------------------------------------------------------------------
+
+R = TypeVar("R")
+
+
+@functools.cache
+def _adapter(kind: Any) -> Any:
+    from pydantic import TypeAdapter
+
+    return TypeAdapter(kind)
+
+
+def to_json(record: Any) -> str:
+    """Serialise a record (or a tuple or mapping of records) to JSON text."""
+    text: bytes = _adapter(type(record)).dump_json(record)
+    return text.decode()
+
+
+def from_json(kind: type[R], text: str | bytes) -> R:
+    """Read a record back; raises `pydantic.ValidationError` when the text does not fit the type."""
+    record: R = _adapter(kind).validate_json(text)
+    return record

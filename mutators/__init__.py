@@ -1,0 +1,1 @@
+"""What turns parents into a proposal: LLM operators, model clients, offline rules."""

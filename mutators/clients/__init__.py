@@ -1,0 +1,1 @@
+"""One way to reach a model a file."""

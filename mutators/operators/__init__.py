@@ -1,0 +1,1 @@
+"""One LLM operator a file: a prompt and a parser, both pure."""
