@@ -1,83 +1,311 @@
-"""The schema of a search config: what every YAML key means, its default, its limits.
+"""A search config: what every YAML key means, its default and limits, and how a file becomes a `Config`.
 
-Strict: an unknown key, a wrong type or an impossible value is a `ConfigError` that names file, key path, what was
-expected and the nearest valid name. Nothing here reads a workload, a device or an environment variable.
+Strict: an unknown or inert key, a wrong type or an impossible value is a `ConfigError` that names file, line,
+key path, what was expected, what was found and the nearest valid name. Nothing here reads a workload, a device or
+an environment variable.
 """
 
 from __future__ import annotations
 
-from typing import Literal
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from evo import assets, document, plugins
+from evo.document import Document, KeyPath
+from evo.errors import ConfigError, PluginError, did_you_mean
 
 
 class _Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
 
 class Model(_Strict):
-    """One model that LLM operators may use."""
+    """One model that LLM operators may use.
+
+    `client` is a plug-in of `mutators/clients` (or a `.py` path), `name` is what the provider calls the model,
+    `weight` is its share among the models, `api_base` is the URL of a server that speaks the provider's
+    protocol, `timeout_s` bounds one call, and `attempts` is how often a failing call is made in all.
+    """
 
     client: str = "litellm"
     name: str = "gpt-5-mini"
     reasoning_effort: Literal["minimal", "low", "medium", "high"] | None = "medium"
-    weight: float = Field(1.0, gt=0)
-    api_base: str | None = None
-    timeout_s: float = Field(300.0, gt=0)
-    attempts: int = Field(4, ge=1, le=20)
+    weight: float = Field(default=1.0, gt=0)
+    api_base: str | None = Field(default=None, pattern="^https?://")
+    timeout_s: float = Field(default=300.0, gt=0)
+    attempts: int = Field(default=4, ge=1, le=20)
 
 
 class Search(_Strict):
-    """How parents are chosen."""
+    """How parents are chosen.
 
-    islands: int | Literal["auto"] = "auto"
-    in_flight: int = Field(8, ge=1, le=256)
+    `islands: auto` is one per 100 evaluations, at most 8; `in_flight` is how many tasks run at once; with
+    `order: fixed` task k sees exactly the records 0 … k − in_flight, so that a seed alone repeats a run.
+    """
+
+    islands: Annotated[int, Field(ge=1, le=64)] | Literal["auto"] = "auto"
+    in_flight: int = Field(default=8, ge=1, le=256)
     order: Literal["arrival", "fixed"] = "arrival"
 
 
 class Tuning(_Strict):
     """Launch tuning: `trials` configurations per candidate at most; 0 turns it off."""
 
-    trials: int = Field(24, ge=0, le=10000)
+    trials: int = Field(default=24, ge=0, le=10000)
 
 
 class Timing(_Strict):
     """How latencies are taken: untimed warm-up launches, timed launches, caches flushed between (`cold`)."""
 
-    warmup: int = Field(10, ge=0)
-    launches: int = Field(100, ge=5)
+    warmup: int = Field(default=10, ge=0)
+    launches: int = Field(default=100, ge=5)
     cold: bool = True
 
 
 class Budget(_Strict):
     """When a run stops; whichever limit is reached first. None is no limit.
 
-    `evaluations` counts candidates that reach screening; `idle` is how many consecutive tasks may produce none.
+    `evaluations` counts candidates that reach screening; `idle` is how many tasks in a row may produce none.
     """
 
-    evaluations: int = Field(60, ge=1)
-    minutes: float | None = Field(30.0, gt=0)
-    cost_usd: float | None = Field(2.0, gt=0)
-    target_speedup: float | None = Field(None, gt=1)
-    idle: int = Field(50, ge=1)
+    evaluations: int = Field(default=60, ge=1)
+    minutes: float | None = Field(default=30.0, gt=0)
+    cost_usd: float | None = Field(default=2.0, gt=0)
+    target_speedup: float | None = Field(default=None, gt=1)
+    idle: int = Field(default=50, ge=1)
 
 
 class Ray(_Strict):
-    """Where Ray runs: `local` starts one on loopback for this run alone."""
+    """Where Ray runs: `local` starts one on loopback for this run alone; else a running cluster's address."""
 
-    address: str = "local"
+    address: str = Field(default="local", min_length=1)
 
 
 class Config(_Strict):
-    """A whole search config; `workload` alone is enough."""
+    """A whole search config; `workload` alone is enough.
 
-    workload: str
+    `workload` is a name or a folder, `device` is `auto` or a plug-in of `evaluators`, `operators` maps plug-ins
+    of `mutators/operators` to their weights.
+    """
+
+    workload: str = Field(min_length=1)
     device: str = "auto"
-    seed: int = Field(0, ge=0)
+    seed: int = Field(default=0, ge=0)
     models: tuple[Model, ...] = (Model(),)
-    operators: dict[str, float] = Field(default_factory=lambda: {"rewrite": 3.0, "rules": 1.0})
+    operators: dict[str, Annotated[float, Field(ge=0)]] = Field(default_factory=lambda: {"rewrite": 3.0, "rules": 1.0})
     search: Search = Search()
     tuning: Tuning = Tuning()
     timing: Timing = Timing()
     budget: Budget = Budget()
     ray: Ray = Ray()
+
+
+def load(source: str | Path, overrides: Sequence[str] = ()) -> Config:
+    """Read a config strictly.
+
+    Args:
+        source: a YAML or JSON file, the name of a config that ships with the product, or the text itself.
+        overrides: `key.path=value` each, the value in YAML; a list is reached by index (`models.0.name=x`).
+
+    Raises:
+        ConfigError: with one line for each thing that is wrong.
+    """
+    name, text = _read(source)
+    read = document.parse(text, name)
+    for override in overrides:
+        read.override(override, _defaults())
+    config = _validate(read)
+    problems = [read.error(path, message) for path, message in _contradictions(config, read.data)]
+    if problems:
+        raise ConfigError("\n".join(problems))
+    return _without_idle_defaults(config)
+
+
+def dump(config: Config) -> str:
+    """Return the whole config as YAML that `load` reads back to an equal one."""
+    return yaml.safe_dump(config.model_dump(mode="json"), sort_keys=False)
+
+
+def names() -> tuple[str, ...]:
+    """Return the names of the configs that ship with the product."""
+    return tuple(sorted(path.stem for path in assets.configs_dir().glob("*.yaml")))
+
+
+def overrides_for_model(name: str) -> tuple[str, ...]:
+    """Return the overrides that `--model NAME` stands for; `none` is a search on offline rules alone."""
+    if name == "none":
+        return ("models=[]", "operators={rules: 1}", "budget.cost_usd=null")
+    return (f"models=[{{name: {json.dumps(name)}}}]",)
+
+
+def is_offline(operator: str) -> bool:
+    """Return whether this operator asks no model: its class says `offline = True`.
+
+    Raises:
+        PluginError: there is no such operator, or it cannot be imported.
+    """
+    return bool(getattr(plugins.resolve(plugins.OPERATORS, operator), "offline", False))
+
+
+# --- reading -------------------------------------------------------------------------------------------------
+
+
+def _read(source: str | Path) -> tuple[str, str]:
+    if isinstance(source, str) and ("\n" in source or ":" in source or source.strip().startswith("{")):
+        return "config", source
+    path = Path(source)
+    shipped = assets.configs_dir() / f"{path.name.removesuffix('.yaml')}.yaml"
+    for file in (path, shipped) if len(path.parts) == 1 else (path,):
+        if file.is_file():
+            return str(file), file.read_text(encoding="utf-8")
+    raise ConfigError(f"{source}: no such file, and no config of that name{did_you_mean(str(source), names())}")
+
+
+# --- checking ------------------------------------------------------------------------------------------------
+
+
+def _defaults() -> dict[str, Any]:
+    return {"models": [{}], "operators": dict(Config(workload="-").operators)}
+
+
+def _validate(read: Document) -> Config:
+    try:
+        # Strict JSON mode takes a list for a tuple, and no other liberty.
+        return Config.model_validate_json(json.dumps(read.data))
+    except ValidationError as error:
+        raise ConfigError("\n".join(_sentences(error, read))) from error
+
+
+def _sentences(error: ValidationError, read: Document) -> list[str]:
+    """Return one sentence per key; the branches of a union (`int` or `auto`) become one sentence."""
+    expected: dict[KeyPath, list[str]] = {}
+    found: dict[KeyPath, str] = {}
+    for problem in error.errors():
+        path = problem["loc"] if problem["type"] == "missing" else _existing(problem["loc"], read.data)
+        words, value = _words(problem, path)
+        expected.setdefault(path, []).append(words)
+        found[path] = value
+    return [read.error(path, " or ".join(words) + found[path]) for path, words in expected.items()]
+
+
+def _existing(loc: KeyPath, raw: Any) -> KeyPath:
+    """Cut what pydantic appends to a path to name the branch of a union."""
+    path: list[str | int] = []
+    for step in loc:
+        inside = step in raw if isinstance(raw, dict) else isinstance(raw, list) and isinstance(step, int)
+        if not inside:
+            break
+        path.append(step)
+        raw = raw[step]
+    return tuple(path)
+
+
+_EXPECTED = {
+    "int_type": "a whole number",
+    "int_from_float": "a whole number",
+    "float_type": "a number",
+    "finite_number": "a finite number",
+    "bool_type": "true or false",
+    "string_type": "text",
+    "string_too_short": "some text",
+    "string_pattern_mismatch": "a URL that begins with http:// or https://",
+    "tuple_type": "a list",
+    "dict_type": "keys with values",
+    "model_type": "keys with values",
+    "greater_than": "a number above {gt:g}",
+    "greater_than_equal": "a number of at least {ge:g}",
+    "less_than_equal": "a number of at most {le:g}",
+    "literal_error": "{expected}",
+}
+
+
+def _words(problem: Any, path: KeyPath) -> tuple[str, str]:
+    kind, value = problem["type"], problem["input"]
+    if kind == "extra_forbidden":
+        return f"unknown key{did_you_mean(str(path[-1]), _keys(path[:-1]))}", ""
+    if kind == "missing":
+        return "missing; give the name or the folder of a workload, e.g. `workload: gemm`", ""
+    expected = _EXPECTED.get(kind, problem["msg"]).format(**problem.get("ctx", {}))
+    if isinstance(value, str) and _is_number(value) and "number" in expected:
+        return f"expected {expected}", f", found the text {value!r}; write it without quotes"
+    nearest = did_you_mean(value, _literals(path)) if kind == "literal_error" and isinstance(value, str) else ""
+    return f"expected {expected}", f", found {json.dumps(value)}{nearest}"
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _keys(path: KeyPath) -> tuple[str, ...]:
+    kinds: Mapping[str, type[_Strict]] = {
+        "models": Model, "search": Search, "tuning": Tuning, "timing": Timing, "budget": Budget, "ray": Ray
+    }  # fmt: skip
+    return tuple((kinds[str(path[0])] if path else Config).model_fields)
+
+
+def _literals(path: KeyPath) -> tuple[str, ...]:
+    return {
+        "reasoning_effort": ("minimal", "low", "medium", "high"),
+        "order": ("arrival", "fixed"),
+        "islands": ("auto",),
+    }[str(path[-1])]
+
+
+def _contradictions(config: Config, raw: Mapping[str, Any]) -> list[tuple[KeyPath, str]]:
+    """Return what is well-formed but cannot be meant: names of nothing, and keys that would do nothing."""
+    problems = _unknown_plugins(config)
+    if problems:
+        return problems
+    if not any(config.operators.values()):
+        return [(("operators",), "expected at least one operator with a weight above 0, e.g. {rules: 1}")]
+    asking = _asking(config)
+    if asking and not config.models:
+        way = "name a model, or leave only offline operators ({rules: 1}; --model none does that)"
+        problems.append((("operators", asking[0]), f"needs a model and `models` is empty; {way}"))
+    if not asking and raw.get("models"):
+        way = "drop `models`, or give an operator such as rewrite a weight"
+        problems.append((("models",), f"would do nothing: no operator with a weight asks a model; {way}"))
+    if not asking and dict(raw.get("budget") or {}).get("cost_usd") is not None:
+        problems.append((("budget", "cost_usd"), "would do nothing: no operator with a weight asks a model; drop it"))
+    islands, evaluations = config.search.islands, config.budget.evaluations
+    if isinstance(islands, int) and islands > evaluations:
+        message = f"expected at most budget.evaluations ({evaluations}), found {islands}: some would stay empty"
+        problems.append((("search", "islands"), message))
+    return problems
+
+
+def _unknown_plugins(config: Config) -> list[tuple[KeyPath, str]]:
+    named: list[tuple[KeyPath, str, str]] = [
+        *((("operators", name), plugins.OPERATORS, name) for name in config.operators),
+        *((("models", index, "client"), plugins.CLIENTS, model.client) for index, model in enumerate(config.models)),
+    ]
+    if config.device != "auto":
+        named.append((("device",), plugins.DEVICES, config.device))
+    problems: list[tuple[KeyPath, str]] = []
+    for path, package, name in named:
+        try:
+            plugins.resolve(package, name)
+        except PluginError as error:
+            problems.append((path, str(error)))
+    return problems
+
+
+def _asking(config: Config) -> list[str]:
+    return [name for name, weight in config.operators.items() if weight > 0 and not is_offline(name)]
+
+
+def _without_idle_defaults(config: Config) -> Config:
+    """Drop the default model and its budget where no operator asks one, so that a resolved config says so."""
+    if _asking(config):
+        return config
+    budget = config.budget.model_copy(update={"cost_usd": None})
+    return config.model_copy(update={"models": (), "budget": budget})

@@ -206,6 +206,8 @@ class Device:
         max_shared_bytes: most shared memory a block may ask for.
         l2_bytes: last-level cache.
         registers_per_sm: 32-bit registers; 0 where the notion is void.
+        max_threads_per_sm: resident threads per multiprocessor (2048 on sm_80 and sm_90, 1536 on sm_86 and sm_89).
+        max_blocks_per_sm: resident blocks per multiprocessor.
     """
 
     kind: str
@@ -217,6 +219,8 @@ class Device:
     max_shared_bytes: int = 49152
     l2_bytes: int = 1 << 21
     registers_per_sm: int = 0
+    max_threads_per_sm: int = 2048
+    max_blocks_per_sm: int = 32
 
 
 @dataclass(frozen=True)
@@ -637,6 +641,8 @@ class ModelReply:
         latency_s: wall time, retries included.
         attempts: HTTP calls made.
         finish_reason: `stop`, `length`, …
+        error: why there is no reply, without secrets.
+        fatal: of an error: every further call of this model will end the same way (wrong key, no such model).
     """
 
     status: Literal["ok", "error"]
@@ -650,6 +656,7 @@ class ModelReply:
     attempts: int = 1
     finish_reason: str = ""
     error: str = ""
+    fatal: bool = False
 
 
 @dataclass(frozen=True)
@@ -697,7 +704,11 @@ class MutationContext:
 
 
 class Operator(Protocol):
-    """An operator is a frozen dataclass in `mutators/operators/<name>.py` (or `mutators/rules.py`)."""
+    """An operator is a frozen dataclass in `mutators/operators/<name>.py`.
+
+    One that asks no model says so with a class attribute `offline: ClassVar[bool] = True`; its tasks then carry
+    `model` -1, and a config may use it without any model (`evo.config.is_offline`).
+    """
 
     def step(self, context: MutationContext, history: tuple[ModelReply, ...]) -> Step:
         """Return the next request, or the proposal. Pure: same arguments, same result."""

@@ -1,1 +1,1 @@
-"""What a person sees of a run: pictures, summaries, the live display."""
+"""What a run looks like to a person: pictures, summaries, derived files, and the display while it runs."""

@@ -1,0 +1,74 @@
+"""Builds programs: a pool of threads that call the device's compiler, and the book of one kernel's builds.
+
+The compiler runs in processes of its own, so that threads are enough. Nothing is run here.
+"""
+
+from __future__ import annotations
+
+import os
+from concurrent.futures import Future, ThreadPoolExecutor
+
+from evaluators.bench import Program
+from evaluators.device import Builder, DevicePlugin
+from evo.kernel import Kernel
+from evo.records import Binary, Case, CompileRequest, Config, Device, LaunchPlan, Workload
+
+
+class LocalBuilder:
+    """Compiles on this machine, on every core but the one that measures.
+
+    Args:
+        device: whose compiler is called.
+        workers: builds at a time; None means one for each core that may be used.
+        avoid: core that builds, and the compilers that they start, stay off; None for none.
+    """
+
+    def __init__(self, device: DevicePlugin, workers: int | None = None, avoid: int | None = None) -> None:
+        self._device = device
+        everywhere = os.sched_getaffinity(0)
+        self._cores = (everywhere - {avoid}) or everywhere
+        self._pool = ThreadPoolExecutor(
+            workers or len(self._cores), thread_name_prefix="compile", initializer=self._keep_off
+        )
+
+    def submit(self, request: CompileRequest) -> Future[Binary]:
+        """Queue one build."""
+        return self._pool.submit(self._device.compile, request)
+
+    def close(self) -> None:
+        """Drop what is queued and wait for what runs."""
+        self._pool.shutdown(cancel_futures=True)
+
+    def _keep_off(self) -> None:
+        os.sched_setaffinity(0, self._cores)
+
+
+class Programs:
+    """The programs of one kernel: a plan for each case and configuration, a build for each distinct set of defines."""
+
+    def __init__(self, kernel: Kernel, workload: Workload, device: Device, builder: Builder) -> None:
+        self.kernel = kernel
+        self._workload = workload
+        self._device = device
+        self._builder = builder
+        self._builds: dict[tuple[object, ...], Future[Binary]] = {}
+
+    def plan(self, case: Case, config: Config | None = None) -> LaunchPlan:
+        """Resolve the header for a case; raises `HeaderError`."""
+        return self.kernel.plan(self._workload, case, self._device, config)
+
+    def submit(self, plan: LaunchPlan) -> Future[Binary]:
+        """Start the build that a plan needs, unless it is under way already."""
+        key = (tuple(sorted(plan.defines.items())), plan.options)
+        if key not in self._builds:
+            self._builds[key] = self._builder.submit(self.request(plan))
+        return self._builds[key]
+
+    def request(self, plan: LaunchPlan, flavour: str = "plain") -> CompileRequest:
+        """Return what a plan asks of the compiler."""
+        kernel, arch = self.kernel, self._device.arch
+        return CompileRequest(kernel.source, kernel.kernels, plan.defines, plan.options, arch, flavour)
+
+    def program(self, plan: LaunchPlan) -> Program:
+        """Wait for a plan's build, which must have gone well."""
+        return Program(plan, self.submit(plan).result().image)

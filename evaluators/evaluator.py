@@ -1,0 +1,274 @@
+"""The verdict on one kernel, stage by stage: header, screen, compile, validate, tune, time; and comparisons of two.
+
+Runs in the parent of the harness. What was measured is data, a bad candidate is a status; only a failing system raises.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from evaluators import comparison, descriptors, prescreen, timing, trials
+from evaluators.bench import Outcome
+from evaluators.builder import Programs
+from evaluators.device import DevicePlugin, Screened, Setup
+from evaluators.hidden import told, told_findings
+from evaluators.lab import Lab, time_limit_s
+from evo.errors import HeaderError
+from evo.kernel import Kernel
+from evo.records import Case, CaseResult, Comparison, Evaluation, Finding, Resources, Role, Status, Trial
+from evo.statistics import geometric_mean
+
+TIMING_S = 1.5
+"""Wall time that timing a candidate may take, all performance cases together; each gets at most a second."""
+SALTS = 3
+"""Input sets that final timings rotate through; none is the one that tuning saw."""
+
+
+class Evaluator:
+    """Judges kernels of one workload on one device.
+
+    Args:
+        device: the plug-in; its `run` is called in the harness child alone.
+        setup: workload, timing, tuning, seed, anchor, core, builder.
+    """
+
+    def __init__(self, device: DevicePlugin, setup: Setup) -> None:
+        self._lab = Lab(device, setup)
+
+    def evaluate(self, candidate: int, source: str, screened: Screened | None = None) -> Evaluation:
+        """Return the whole verdict on one kernel.
+
+        Args:
+            candidate: id in the store; 0 outside a run.
+            source: the kernel file.
+            screened: what the pre-screen said; None screens here first.
+        """
+        lab = self._lab
+        if screened is None:
+            screened = prescreen.screen(source, lab.setup.workload, lab.plugin, lab.setup.seed)
+        if screened.state == "rejected":
+            return prescreen.rejection(candidate, source, screened, lab.facts.fingerprint)
+        return _Judgement(lab, candidate, source, screened).verdict()
+
+    def compare(self, challenger: tuple[int, str], champion: tuple[int, str], number: int) -> Comparison:
+        """Measure two kernels interleaved, block by block, then once more in a second process before promotion.
+
+        Args:
+            challenger: id and source.
+            champion: id and source.
+            number: counts the run's comparisons from 1; sets the level α.
+
+        Raises:
+            HeaderError: a source has no readable header, so that it cannot have been evaluated.
+        """
+        contenders = [comparison.Contender(id, self._lab.programs(text)) for id, text in (challenger, champion)]
+        return comparison.compare(self._lab, contenders[0], contenders[1], number)
+
+    def close(self) -> None:
+        """Stop the children and the builds, and remove scratch folders. May be called twice."""
+        self._lab.close()
+
+    def __enter__(self) -> Evaluator:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+
+@dataclass(frozen=True)
+class _Failure:
+    """The first thing that went wrong."""
+
+    status: Status
+    message: str
+    findings: tuple[Finding, ...] = ()
+
+
+class _Judgement:
+    """One candidate on its way through the stages; each returns the failure that ends it, or None."""
+
+    def __init__(self, lab: Lab, candidate: int, source: str, screened: Screened) -> None:
+        self._lab = lab
+        self._candidate = candidate
+        self._source = source
+        self._screened = screened
+        self._stage = "header"
+        self._seconds: dict[str, float] = {"screen": screened.seconds}
+        self._cases: list[CaseResult] = []
+        self._trials: tuple[Trial, ...] = ()
+        self._resources: dict[str, Resources] = dict(screened.resources)
+        self._doubts: list[str] = []
+        self._programs: Programs | None = None
+        self._tuned: Kernel | None = None
+
+    def verdict(self) -> Evaluation:
+        """Run the stages up to the first failure."""
+        stages = {
+            "header": self._header,
+            "compile": self._compile,
+            "validate": self._validate,
+            "tune": self._tune,
+            "time": self._time,
+        }
+        failure = None
+        for name, stage in stages.items():
+            with self._clock(name):
+                failure = stage()
+            if failure is not None:
+                break
+        return self._evaluation(failure)
+
+    @contextmanager
+    def _clock(self, stage: str) -> Iterator[None]:
+        self._stage, started = stage, time.monotonic()
+        yield
+        self._seconds[stage] = time.monotonic() - started
+
+    # --- stages -------------------------------------------------------------------------------------------------
+
+    def _header(self) -> _Failure | None:
+        try:
+            self._programs = self._lab.programs(self._source)
+        except HeaderError as error:
+            return _Failure(Status.BAD_LAUNCH, str(error))
+        for case in self._all_cases():
+            try:
+                self._programs.plan(case)
+            except HeaderError as error:
+                return self._failed(case, Outcome(Status.BAD_LAUNCH, str(error)))
+        return None
+
+    def _compile(self) -> _Failure | None:
+        cases = self._all_cases()
+        builds = [self._built.submit(self._built.plan(case)) for case in cases]
+        for case, build in zip(cases, builds, strict=True):
+            binary = build.result()
+            if binary.status is not Status.OK:
+                hidden = case.role is Role.HIDDEN
+                return _Failure(binary.status, told(case, binary.status, "") if hidden else binary.message)
+            for name, used in binary.resources.items():
+                self._resources.setdefault(name, used)
+        return None
+
+    def _validate(self) -> _Failure | None:
+        for case in self._lab.cases(Role.CORRECTNESS, Role.HIDDEN):
+            outcome = self._lab.validate(self._built, case)
+            if outcome.status is not Status.OK:
+                return self._failed(case, outcome)
+            self._cases.append(self._result(case, outcome))
+        return None
+
+    def _tune(self) -> _Failure | None:
+        self._tuned, self._trials = trials.tune(self._lab, self._built)
+        return None
+
+    def _time(self) -> _Failure | None:
+        lab = self._lab
+        lab.supervisor.settle()
+        programs = self._built if self._tuned is None else lab.programs(self._tuned.source)
+        self._doubts += timing.load_doubts()
+        cases = lab.cases(Role.PERFORMANCE)
+        for case in cases:
+            failure = self._time_case(programs, case, min(1.0, TIMING_S / len(cases)))
+            if failure is not None:
+                return failure
+        return None
+
+    def _time_case(self, programs: Programs, case: Case, budget_s: float) -> _Failure | None:
+        """Time a case, bracketed by the anchor: 1/5 of the budget before, 3/5 for the candidate, 1/5 after."""
+        lab, salt = self._lab, 1 + self._candidate % SALTS
+        before = self._anchor(case, salt, budget_s / 5)
+        rules = timing.rules(lab.setup.timing, 3 * budget_s / 5)
+        taken = lab.time(programs, case, rules, salt=salt, limit_s=time_limit_s(before))
+        if taken.failed is not None:
+            return self._failed(case, taken.failed)
+        fault = timing.clock_fault(taken, before.overhead_us)
+        if fault:
+            return self._failed(case, Outcome(Status.UNSAFE, fault))
+        after = self._anchor(case, salt, budget_s / 5)
+        anchor = before.samples_us + after.samples_us
+        doubts = timing.drift_doubt(before.samples_us, after.samples_us)
+        self._cases.append(
+            replace(
+                self._result(case, taken.last),
+                latency=timing.summarise(taken.samples_us, doubts),
+                anchor_us=float(np.median(anchor)) if anchor else None,
+                config=programs.kernel.config_for(case.dims),
+            )
+        )
+        return None
+
+    # --- helpers ------------------------------------------------------------------------------------------------
+
+    @property
+    def _built(self) -> Programs:
+        assert self._programs is not None
+        return self._programs
+
+    def _all_cases(self) -> tuple[Case, ...]:
+        """Return all cases, hidden ones last, so that a failure is told about a shown case where possible."""
+        return self._lab.cases(Role.CORRECTNESS, Role.PERFORMANCE) + self._lab.cases(Role.HIDDEN)
+
+    def _anchor(self, case: Case, salt: int, budget_s: float) -> timing.Measurement[Outcome]:
+        rules = timing.rules(self._lab.setup.timing, budget_s, least=3)
+        taken = self._lab.time(self._lab.anchor, case, rules, salt=salt)
+        if taken.failed is not None:
+            self._doubts.append(f"the anchor failed on case {case.name!r}: {taken.failed.message}")
+        return taken
+
+    def _result(self, case: Case, outcome: Outcome, message: str = "") -> CaseResult:
+        config = self._built.kernel.config_for(case.dims)
+        return CaseResult(case.name, case.role, outcome.status, message, outcome.error, config=config)
+
+    def _failed(self, case: Case, outcome: Outcome) -> _Failure:
+        message = told(case, outcome.status, outcome.message, outcome.findings)
+        self._cases.append(self._result(case, outcome, message))
+        return _Failure(outcome.status, message, told_findings(case, outcome.findings))
+
+    def _evaluation(self, failure: _Failure | None) -> Evaluation:
+        verdict = Evaluation(
+            candidate=self._candidate,
+            status=Status.OK if failure is None else failure.status,
+            stage=self._stage,
+            message="" if failure is None else failure.message,
+            source=self._source if self._tuned is None else self._tuned.source,
+            cases=tuple(self._cases),
+            trials=self._trials,
+            findings=self._screened.findings if failure is None else failure.findings,
+            resources=self._resources,
+            descriptors=self._described(),
+            device=self._lab.facts.fingerprint,
+            screen=self._screened.state,
+            screen_note=self._screened.note,
+            doubts=tuple(dict.fromkeys(self._doubts)),
+            stage_seconds=self._seconds,
+        )
+        return verdict if failure else replace(verdict, **_scores(self._cases))
+
+    def _described(self) -> dict[str, str]:
+        cases = self._lab.cases(Role.PERFORMANCE)
+        if self._programs is None or not cases:
+            return {}
+        try:
+            plan = self._programs.plan(cases[0])
+        except HeaderError:
+            return {}
+        workload, kernel = self._lab.setup.workload, self._programs.kernel
+        return descriptors.describe(kernel, workload, cases[0], plan, self._resources)
+
+
+def _scores(results: list[CaseResult]) -> dict[str, float | None]:
+    """Return `score_us` and `ratio`: geometric means over the performance cases."""
+    timed = [(result.latency.median_us, result.anchor_us) for result in results if result.latency]
+    if not timed:
+        return {}
+    ratios = [median_us / anchor_us for median_us, anchor_us in timed if anchor_us]
+    return {
+        "score_us": geometric_mean(median_us for median_us, _ in timed),
+        "ratio": geometric_mean(ratios) if len(ratios) == len(timed) else None,
+    }

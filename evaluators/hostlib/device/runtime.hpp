@@ -1,0 +1,82 @@
+// What the device headers and the runtime share: the state of the running block, and the calls that make a thread wait.
+//
+// One process runs one block at a time; its threads are fibers of one OS thread, so nothing here is atomic. A thread
+// gives up the processor only inside the functions declared below.
+#pragma once
+#include "types.hpp"
+
+namespace cuda_host {
+
+constexpr unsigned warp_size = 32;
+constexpr unsigned max_threads = 1024;
+constexpr unsigned max_dynamic_shared = 256 * 1024;  // above every GPU's limit so far (227 KiB on compute capability 9.0)
+
+enum class State : std::uint8_t { unstarted, runnable, at_barrier, at_warp_operation, at_active_mask, done };
+
+struct Fiber;
+struct Warp;
+
+struct Thread {
+    uint3 index;       // threadIdx
+    unsigned linear;   // x + y * blockDim.x + z * blockDim.x * blockDim.y
+    unsigned lane;
+    State state;
+    int line;          // of the operation that it waits at
+    Warp* warp;
+    Fiber* fiber;
+};
+
+enum class WarpOperation : std::uint8_t { sync, shuffle, ballot, match_any, match_all, custom };
+
+// Runs once per operation, in the lane that arrives last. `lanes` are those that take part.
+using Resolve = void (*)(Warp& warp, unsigned lanes);
+
+struct Meeting {       // lanes that wait for one another
+    unsigned mask, arrived;
+    WarpOperation operation;
+    int line;
+    Resolve resolve;
+};
+
+struct Warp {
+    unsigned exists, done, runnable, waits_active;
+    unsigned meetings_count;
+    unsigned syncs;                    // __syncwarp operations so far: orders memory within the warp
+    Thread* threads;                   // of lane 0
+    std::uint64_t given[warp_size];    // what each lane brought
+    std::uint64_t taken[warp_size];    // what it gets back; written when the meeting is complete
+    std::uint8_t source[warp_size];    // lane that a shuffle reads
+    unsigned active[warp_size];        // answers to __activemask()
+    Meeting meetings[warp_size];
+};
+
+extern Thread* current;
+extern uint3 block_index;
+extern dim3 block_dim, grid_dim;
+extern unsigned dynamic_shared_bytes;
+
+// Dynamic shared memory: one array at a fixed place, between pages that are never accessible.
+struct DynamicShared {
+    char before[4096];
+    char memory[max_dynamic_shared];
+    char behind[4096];
+};
+extern DynamicShared dynamic_shared;
+
+enum class BarrierKind { plain, count, all, any };
+
+int block_barrier(int line, int predicate, BarrierKind kind);
+void warp_meeting(WarpOperation operation, int line, unsigned mask, Resolve resolve);
+unsigned active_mask(int line);
+void yield_thread();
+void finish_thread();  // the current thread is done; returns when this stack is to run another thread
+[[noreturn]] void trap(const char* what, int line);
+
+void on_atomic(const volatile void* address, unsigned size);  // check flavour only
+void on_fence();
+
+}  // namespace cuda_host
+
+// Bookkeeping of ours that lies in the candidate's translation unit must not be taken for its memory accesses.
+#define CUDA_HOST_INTERNAL inline __attribute__((unused, no_sanitize("thread"), no_sanitize("undefined")))
+#define CUDA_HOST_DEVICE static inline __attribute__((always_inline, unused))

@@ -1,0 +1,66 @@
+#include "fiber.hpp"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "../device/runtime.hpp"
+
+namespace cuda_host {
+
+Fiber scheduler_fiber;
+
+namespace {
+
+Fiber fibers[max_threads];
+Fiber* parked[max_threads];
+unsigned fibers_made, fibers_parked;
+char* stacks;
+void (*fiber_entry)();
+
+void map_stacks() {
+    void* memory = mmap(nullptr, max_threads * stack_stride, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (memory == MAP_FAILED) _exit(71);
+    stacks = static_cast<char*>(memory);
+}
+
+void prepare(Fiber& fiber, unsigned number) {
+    char* base = stacks + number * stack_stride;
+    if (!fiber.stack_top) {
+        if (mprotect(base + page_bytes, stack_bytes, PROT_READ | PROT_WRITE)) _exit(71);
+        fiber.stack_top = base + stack_stride - (number % 31) * 256;  // spreads the hot frames over the cache's sets
+    }
+#ifdef CUDA_HOST_PORTABLE_FIBERS
+    getcontext(&fiber.context);
+    fiber.context.uc_stack.ss_sp = base + page_bytes;
+    fiber.context.uc_stack.ss_size = static_cast<std::size_t>(fiber.stack_top - base) - page_bytes;
+    makecontext(&fiber.context, fiber_entry, 0);
+#else
+    fiber.stack_pointer = fiber.stack_top - 8;  // as after a call: 8 modulo 16
+    fiber.resume_at = reinterpret_cast<void*>(fiber_entry);
+    fiber.frame_pointer = nullptr;
+#endif
+}
+
+}  // namespace
+
+void reset_fibers(void (*entry)()) {
+    if (!stacks) map_stacks();
+    fiber_entry = entry;
+    fibers_made = fibers_parked = 0;
+}
+
+Fiber* take_fiber() {
+    if (fibers_parked) return parked[--fibers_parked];
+    Fiber* fiber = &fibers[fibers_made];
+    prepare(*fiber, fibers_made++);
+    return fiber;
+}
+
+void park_fiber(Fiber* fiber) { parked[fibers_parked++] = fiber; }
+
+bool is_on_fiber_stack(std::uintptr_t address) {
+    const std::uintptr_t base = reinterpret_cast<std::uintptr_t>(stacks);
+    return stacks && address >= base && address < base + max_threads * stack_stride;
+}
+
+}  // namespace cuda_host

@@ -1,0 +1,53 @@
+// What was found, and how it is told to the parent: lines of tab-separated fields on standard output.
+//
+//   ready                                              buffers are prepared; the parent's byte starts the timed run
+//   sample <ns>                                        one timed run by this clock
+//   finding <kind> <line> <other> <pc> <other pc> <count> <text>
+//   end <how>                                          done, refused or failed: nothing follows
+// A line of the candidate's source is given where it is known, else a program counter for the parent to look up.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+
+namespace cuda_host {
+
+struct Thread;
+
+enum class Kind : std::uint8_t {
+    out_of_bounds,
+    input_written,
+    race_shared,
+    race_global,
+    uninitialised,
+    divergence,
+    misaligned,
+    stack_overflow,
+    wild_access,
+    timeout,
+    arithmetic,
+    trap,
+    bad_launch,
+    fault,
+};
+
+// Where in the candidate something happened: `line` if known, else `pc`.
+struct Place {
+    int line = 0;
+    std::uintptr_t pc = 0;
+    Place(int line_) : line(line_) {}
+    explicit Place(std::uintptr_t pc_) : pc(pc_) {}
+};
+
+// Equal kinds at equal places are one finding with a count.
+void note(Kind kind, Place where, Place other, const char* text, ...) __attribute__((format(printf, 4, 5)));
+bool anything_noted();
+void format(char* out, std::size_t size, const char* text, ...) __attribute__((format(printf, 3, 4)));
+
+const char* block_text();                       // "(0,1,0)"
+const char* thread_text(const Thread* thread);  // "(31,0,0)"
+const char* here_text();                        // "block (0,1,0), thread (31,0,0)"
+
+void send(const char* text, ...) __attribute__((format(printf, 1, 2)));
+[[noreturn]] void end(const char* how);         // sends all findings first
+
+}  // namespace cuda_host

@@ -1,0 +1,159 @@
+"""One device at work on one workload: its child, its cases' data, its builds; what stages and comparisons share.
+
+Here a kernel is run on a case, for correctness or for time. What follows from the outcome is decided elsewhere.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+from evaluators import timing
+from evaluators.bench import Bench, CaseCache, Outcome, Program, Shots
+from evaluators.builder import LocalBuilder, Programs
+from evaluators.device import DevicePlugin, Setup
+from evaluators.scratch import Scratch
+from evaluators.supervisor import Supervisor
+from evo import kernel as kernels
+from evo.errors import HeaderError
+from evo.records import Case, Config, Device, Role, Status
+
+CORRECTNESS_TIMEOUT_S = 10.0
+"""Correctness cases are small: what takes seconds there does not end."""
+
+
+class Lab:
+    """Owns a harness child with its spare, scratch folders, cached case data and, where none is given, a builder.
+
+    Args:
+        device: the plug-in; its `run` is called in the harness child alone.
+        setup: see `Setup`.
+    """
+
+    def __init__(self, device: DevicePlugin, setup: Setup) -> None:
+        self.plugin = device
+        self.setup = setup
+        self.facts: Device = device.describe()
+        self._own_builder = None if setup.builder else LocalBuilder(device, avoid=setup.core)
+        self._scratch = Scratch()
+        self.supervisor = Supervisor(plugin_name(device))
+        self._bench = Bench(
+            setup.workload, CaseCache(setup.workload, setup.seed), self.supervisor, self._scratch
+        )
+
+    def close(self) -> None:
+        """Stop the children and the builds, and remove scratch folders. May be called twice."""
+        self.supervisor.close()
+        self._scratch.close()
+        if self._own_builder:
+            self._own_builder.close()
+
+    def cases(self, *roles: Role) -> tuple[Case, ...]:
+        """Return the workload's cases of these roles."""
+        return self.setup.workload.role(*roles)
+
+    def programs(self, source: str) -> Programs:
+        """Return the programs of a source; raises `HeaderError`."""
+        builder = self.setup.builder or self._own_builder
+        assert builder is not None
+        return Programs(kernels.parse(source), self.setup.workload, self.facts, builder)
+
+    @functools.cached_property
+    def anchor(self) -> Programs:
+        """The programs of the anchor kernel, which is trusted."""
+        return self.programs(self.setup.anchor)
+
+    def validate(self, programs: Programs, case: Case, config: Config | None = None) -> Outcome:
+        """Run a kernel on a case; a shown one twice, the second time in another order after an untimed launch.
+
+        A kernel that is right on its first launch alone, or whose result depends on the order of blocks and threads,
+        fails the second. Where the workload is `deterministic` both results must be the same bits.
+        """
+        program = self._program(programs, case, config)
+        if isinstance(program, Outcome):
+            return program
+        seed = self.setup.seed
+        once = Shots(order=seed, timeout_s=CORRECTNESS_TIMEOUT_S)
+        first = self._bench.run(program, case, once)
+        if first.status is not Status.OK or case.role is not Role.CORRECTNESS:
+            return first
+        again = self._bench.run(program, case, replace(once, order=seed + 1, warmup=1))
+        if again.status is not Status.OK:
+            return replace(again, message=f"launched once more on the same inputs: {again.message}")
+        if self.setup.workload.deterministic and first.digest != again.digest:
+            return replace(again, status=Status.WRONG_ANSWER, message=_NOT_DETERMINISTIC)
+        return first
+
+    def time(
+        self,
+        programs: Programs,
+        case: Case,
+        rules: timing.Rules,
+        *,
+        config: Config | None = None,
+        salt: int = 0,
+        guess_us: float | None = None,
+        limit_s: float = CORRECTNESS_TIMEOUT_S,
+    ) -> timing.Measurement[Outcome]:
+        """Time a kernel on a case; every job's outputs are validated.
+
+        Args:
+            programs: of the kernel.
+            case: to launch it on.
+            rules: how many samples.
+            config: launch configuration; None means the header's own choice.
+            salt: which set of inputs.
+            guess_us: about how long a launch takes, where somebody knows.
+            limit_s: what one job may take.
+        """
+        program = self._program(programs, case, config)
+        if isinstance(program, Outcome):
+            return timing.Measurement((), (), 0.0, program, failed=program)
+        return timing.measure(self._shoot(program, case, salt, limit_s), rules, guess_us)
+
+    def _shoot(
+        self, program: Program, case: Case, salt: int, limit_s: float
+    ) -> Callable[[int, int], Outcome]:
+        flush_bytes = 2 * self.facts.l2_bytes if self.setup.timing.cold else 0
+        base = Shots(salt, flush_bytes=flush_bytes, core=self.setup.core, timeout_s=limit_s)
+
+        def shoot(warmup: int, samples: int) -> Outcome:
+            outcome = self._bench.run(program, case, replace(base, warmup=warmup, samples=samples))
+            if outcome.status is Status.OK and len(outcome.samples_us) != samples:
+                found = f"expected {samples} latencies, found {len(outcome.samples_us)}"
+                return replace(outcome, status=Status.UNSAFE, message=f"the program spoilt its own report: {found}")
+            return outcome
+
+        return shoot
+
+    def _program(self, programs: Programs, case: Case, config: Config | None) -> Program | Outcome:
+        try:
+            plan = programs.plan(case, config)
+        except HeaderError as error:
+            return Outcome(Status.BAD_LAUNCH, str(error))
+        binary = programs.submit(plan).result()
+        if binary.status is not Status.OK:
+            return Outcome(binary.status, binary.message)
+        return Program(plan, binary.image)
+
+
+_NOT_DETERMINISTIC = (
+    "two launches on the same inputs gave different bits, and this workload must be deterministic: the result depends "
+    "on the order of blocks or threads"
+)
+
+
+def time_limit_s(trusted: timing.Measurement[Outcome]) -> float:
+    """Return how long a timed job may take: who needs twenty times as long as a trusted kernel is no progress."""
+    return CORRECTNESS_TIMEOUT_S if trusted.failed else 3.0 + 20 * trusted.wall_s
+
+
+def plugin_name(device: DevicePlugin) -> str:
+    """Return the name under which the harness finds a plug-in: its module's, or its `.py` path."""
+    module = type(device).__module__
+    if module.startswith("evaluators."):
+        return module.removeprefix("evaluators.")
+    return str(Path(inspect.getfile(type(device))).resolve())

@@ -1,0 +1,189 @@
+"""Launch tuning of one kernel: try configurations, keep the best of each case that holds up, write them down.
+
+What to try next is the tuner's business. Every trial is recorded, the failing and the abandoned ones too.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import replace
+
+from evaluators import timing
+from evaluators.builder import Programs
+from evaluators.hidden import told
+from evaluators.lab import CORRECTNESS_TIMEOUT_S, Lab
+from evo.errors import HeaderError
+from evo.kernel import Kernel
+from evo.records import Case, Config, Role, Status, Trial
+
+TRIAL_S = 0.08
+"""Wall time for one configuration on one case: enough to rank, since winners are measured again."""
+RETRIAL_S = 0.2
+"""Wall time for a winner, and for the configuration that it would replace, on fresh inputs."""
+AHEAD = 4
+"""Configurations that are built while others are timed."""
+TRIES = 3
+"""How many of a case's best configurations may fail validation before the old one is kept."""
+FRESH = 4
+"""Input set (see `Shots.salt`) of such a measurement; 0 is what tuning sees, 1 to 3 are the final timing's."""
+START_S = 2.0
+"""What a job may need besides its launches on a machine that is busy."""
+
+Key = tuple[tuple[str, int], ...]
+
+
+def tune(lab: Lab, programs: Programs) -> tuple[Kernel | None, tuple[Trial, ...]]:
+    """Return the kernel with `choose` rules for its performance cases, or None where nothing is gained; and all trials.
+
+    Args:
+        lab: with the setup's `tuning.trials` and seed.
+        programs: of a kernel that is right on every case.
+    """
+    tuning = _Tuning(lab, programs)
+    if not programs.kernel.header.tune or not lab.setup.tuning.trials or not tuning.cases:
+        return None, ()
+    tuning.try_all()
+    return tuning.tuned(), tuple(tuning.trials)
+
+
+class _Tuning:
+    def __init__(self, lab: Lab, programs: Programs) -> None:
+        self._lab = lab
+        self._programs = programs
+        self._kernel = programs.kernel
+        self.cases = {case.name: case for case in lab.cases(Role.PERFORMANCE)}
+        self.trials: list[Trial] = []
+        self._verdicts: dict[Key, str] = {}
+
+    # --- trying -------------------------------------------------------------------------------------------------
+
+    def try_all(self) -> None:
+        """Let the tuner propose until it has no more; builds run ahead of timings."""
+        from evaluators.tuner import Tuner  # imports Optuna
+
+        setup, header = self._lab.setup, self._kernel.header
+        first = [self._old(case) for case in self.cases.values()]
+        tuner = Tuner(header.tune, tuple(self.cases), self._valid, setup.tuning.trials, setup.seed, first=first)
+        self._lab.supervisor.settle()
+        ahead: deque[Config] = deque()
+        while True:
+            for config in tuner.ask(AHEAD - len(ahead)):
+                self._build(config)
+                ahead.append(config)
+            if not ahead:
+                return
+            config = ahead.popleft()
+            tuner.tell(config, self._try(config, tuner.threshold))
+
+    def _old(self, case: Case) -> dict[str, int]:
+        """Return the configuration that the kernel came with for a case."""
+        return self._kernel.config_for(case.dims)
+
+    def _valid(self, case: str, config: Config) -> bool:
+        return self._kernel.satisfies(config, self.cases[case].dims, self._lab.facts)
+
+    def _build(self, config: Config) -> None:
+        for name, case in self.cases.items():
+            if self._valid(name, config):
+                try:
+                    self._programs.submit(self._programs.plan(case, config))
+                except HeaderError:
+                    continue  # recorded when its turn to be timed comes
+
+    def _try(self, config: Config, threshold: Callable[[str], float | None]) -> dict[str, float | None]:
+        """Time a configuration on every case that permits it; record the trials, return what the tuner is told."""
+        seen: dict[str, float | None] = {}
+        for name, case in self.cases.items():
+            if self._valid(name, config):
+                seen[name] = self._try_on(case, config, threshold(name))
+        return seen
+
+    def _try_on(self, case: Case, config: Config, threshold_us: float | None) -> float | None:
+        rules = self._rules(TRIAL_S, threshold_us)
+        limit_s = CORRECTNESS_TIMEOUT_S if threshold_us is None else START_S + 2e-6 * threshold_us * rules.least
+        taken = self._lab.time(self._programs, case, rules, config=config, limit_s=limit_s)
+        failed = taken.failed
+        if failed is not None and failed.status is Status.TIMEOUT and threshold_us is not None:
+            self._abandon(case, config, threshold_us)
+            return limit_s * 1e6 / rules.least
+        if failed is not None:
+            self.trials.append(Trial(case.name, config, failed.status, message=failed.message))
+            return None
+        if threshold_us is not None and taken.median_us > threshold_us:
+            self._abandon(case, config, threshold_us)
+        else:
+            self.trials.append(Trial(case.name, config, Status.OK, taken.median_us))
+        return taken.median_us
+
+    def _rules(self, budget_s: float, abandon_us: float | None = None) -> timing.Rules:
+        rules = timing.rules(self._lab.setup.timing, budget_s, least=3)
+        return rules if abandon_us is None else replace(rules, abandon_us=abandon_us)
+
+    def _abandon(self, case: Case, config: Config, threshold_us: float) -> None:
+        message = f"abandoned: slower than {threshold_us:.4g} µs"
+        self.trials.append(Trial(case.name, config, Status.OK, message=message))
+
+    # --- choosing -----------------------------------------------------------------------------------------------
+
+    def tuned(self) -> Kernel | None:
+        """Return the kernel with rules for the winners that hold up; None where every case keeps its configuration."""
+        winners = {name: self._winner(case) for name, case in self.cases.items()}
+        if all(winners[name] == self._old(case) for name, case in self.cases.items()):
+            return None
+        rules: dict[Key, Config] = {}
+        for name, case in self.cases.items():
+            rules.setdefault(_key(case.dims), winners[name])
+        kernel = self._kernel.with_choose([(dict(dims), config) for dims, config in rules.items()])
+        return kernel if self._still_right(kernel) else None
+
+    def _winner(self, case: Case) -> Config:
+        """Return the fastest configuration of a case that is right everywhere and faster on fresh samples."""
+        old = self._old(case)
+        timed = {_key(t.config): t.latency_us for t in self.trials if t.case == case.name and t.latency_us}
+        best = sorted(timed, key=lambda key: timed[key])[:TRIES]
+        for key in best:
+            config = dict(key)
+            if config == old:
+                return old
+            if not self._fault(config):
+                return config if self._is_faster(case, config, old) else old
+            message = f"not used: {self._fault(config)}"
+            self.trials.append(Trial(case.name, config, Status.WRONG_ANSWER, message=message))
+        return old
+
+    def _is_faster(self, case: Case, config: Config, old: Config) -> bool:
+        """Measure both again on inputs that tuning has not seen: the least of many noisy figures is luck."""
+        rules = self._rules(RETRIAL_S)
+        new = self._lab.time(self._programs, case, rules, config=config, salt=FRESH)
+        before = self._lab.time(self._programs, case, rules, config=old, salt=FRESH)
+        return not new.failed and (before.failed is not None or new.median_us < before.median_us)
+
+    def _fault(self, config: Config) -> str:
+        """Say on which correctness or hidden case a configuration fails, or return "". Each is validated once."""
+        key = _key(config)
+        if key not in self._verdicts:
+            self._verdicts[key] = self._validated(config)
+        return self._verdicts[key]
+
+    def _validated(self, config: Config) -> str:
+        for case in self._lab.cases(Role.CORRECTNESS, Role.HIDDEN):
+            if not self._kernel.satisfies(config, case.dims, self._lab.facts):
+                continue
+            outcome = self._lab.validate(self._programs, case, config)
+            if outcome.status is not Status.OK:
+                return told(case, outcome.status, outcome.message, outcome.findings)
+        return ""
+
+    def _still_right(self, kernel: Kernel) -> bool:
+        """Validate the cases for which the new rules choose another configuration than the old ones did."""
+        for case in self._lab.cases(Role.CORRECTNESS, Role.HIDDEN):
+            config = kernel.config_for(case.dims)
+            if config == self._old(case) or not self._fault(config):
+                continue
+            return False
+        return True
+
+
+def _key(numbers: Config) -> Key:
+    return tuple(sorted(numbers.items()))

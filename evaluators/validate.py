@@ -1,0 +1,150 @@
+"""Is an output right? NumPy comparison against the float64 reference, with an error budget per element.
+
+Only arrays and numbers enter: no files, no processes, no names of cases.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evo.records import Tolerance
+
+WORST_ERROR = 1e9
+"""Errors are reported up to here (in units of the tolerance): a larger one, or a NaN, says nothing more."""
+
+Array = NDArray[np.generic]
+Mask = NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What comparing one output says.
+
+    Attributes:
+        ok: every element is within its budget.
+        error: the largest error in units of its element's budget; 1.0 is the limit, `WORST_ERROR` the most.
+        message: for a person and a model; "" when ok.
+        count: how many elements are wrong.
+        worst: flat index of the element with the largest error.
+    """
+
+    ok: bool
+    error: float
+    message: str = ""
+    count: int = 0
+    worst: int = 0
+
+
+def compare_output(
+    got: Array,
+    expected: Array,
+    scale: Array | None,
+    tolerance: Tolerance,
+    dtype: str,
+    terms: int,
+    poison: Array | None = None,
+) -> Verdict:
+    """Compare one output element by element; see `Tolerance` for the rule.
+
+    An element may also be off by half the smallest subnormal of its dtype, which rounding alone can cost. Where the
+    exact result overflows the dtype, the infinity of its sign is right.
+
+    Args:
+        got: what the kernel wrote, of `dtype`.
+        expected: the reference's result, same shape; float64, or integers.
+        scale: error scale in the output's units, same shape; None means ``|expected|``.
+        tolerance: of this output.
+        dtype: NumPy name of the output's type.
+        terms: additions behind one element, at least 1.
+        poison: what the buffer held before the launch, same shape and dtype: names elements that nobody wrote.
+    """
+    if got.shape != expected.shape:
+        raise ValueError(f"expected an output of shape {expected.shape}, found {got.shape}")
+    kind = np.dtype(dtype).kind
+    if kind != "f" or tolerance.exact:
+        errors, allowed = _exact_errors(got, expected.astype(dtype)), None
+    else:
+        allowed = _budget(expected, scale, tolerance, dtype, terms)
+        errors = _errors(got, expected, allowed, dtype)
+    wrong = errors > 1.0
+    count = int(np.count_nonzero(wrong))
+    worst = int(np.argmax(errors)) if errors.size else 0
+    error = float(errors.flat[worst]) if errors.size else 0.0
+    if not count:
+        return Verdict(True, error, worst=worst)
+    return Verdict(False, error, _message(got, expected, wrong, allowed, poison), count, worst)
+
+
+def unit_roundoff(dtype: str) -> float:
+    """Return half the distance from 1 to the next larger number of a floating dtype: 2**-24 for float32."""
+    return float(np.finfo(dtype).eps) / 2
+
+
+def _budget(
+    expected: Array, scale: Array | None, tolerance: Tolerance, dtype: str, terms: int
+) -> NDArray[np.float64]:
+    magnitude = np.abs(expected if scale is None else scale).astype(np.float64)
+    factor = tolerance.budget * math.sqrt(max(terms, 1)) * unit_roundoff(dtype)
+    return factor * magnitude + (tolerance.atol + float(np.finfo(dtype).smallest_subnormal) / 2)
+
+
+def _errors(got: Array, expected: Array, allowed: NDArray[np.float64], dtype: str) -> NDArray[np.float64]:
+    """Return each element's error in units of its budget; NaN and infinity are right only where expected."""
+    want = expected.astype(np.float64)
+    with np.errstate(all="ignore"):
+        rounded = want.astype(dtype)
+        errors = np.abs(got.astype(np.float64) - want) / allowed
+        same = (np.isnan(got) & np.isnan(want)) | (np.isinf(rounded) & (got == rounded))
+        infinite = np.isinf(got) | np.isinf(want)
+    errors[np.isnan(errors) | infinite] = WORST_ERROR
+    errors[same] = 0.0
+    return np.minimum(errors, WORST_ERROR)
+
+
+def _exact_errors(got: Array, want: Array) -> NDArray[np.float64]:
+    same = got == want
+    if want.dtype.kind == "f":
+        same |= np.isnan(got) & np.isnan(want)
+    return np.where(same, 0.0, WORST_ERROR)
+
+
+def _message(
+    got: Array, expected: Array, wrong: Mask, allowed: NDArray[np.float64] | None, poison: Array | None
+) -> str:
+    count, total = int(np.count_nonzero(wrong)), wrong.size
+    untouched = wrong & _same_bytes(got, poison)
+    unwritten = int(np.count_nonzero(untouched))
+    if unwritten == total:
+        return f"No element was ever written: all {total} still hold the pattern from before the launch."
+    flat = int(np.argmax(wrong))
+    found = f"got {_number(got.flat[flat])}, expected {_number(expected.flat[flat])}"
+    slack = "" if allowed is None else f" (allowed error {allowed.flat[flat]:.3g})"
+    lines = [f"{count} of {total} elements are wrong; the first is {_index(wrong)}: {found}{slack}."]
+    if unwritten:
+        lines.append(f"{unwritten} of them were never written, the first of these is {_index(untouched)}.")
+    strange = int(np.count_nonzero(wrong & ~untouched & np.isnan(got))) if got.dtype.kind == "f" else 0
+    if strange:
+        lines.append(f"{strange} of them are NaN.")
+    return " ".join(lines)
+
+
+def _index(mask: Mask) -> str:
+    """Return the index of the first element that is set, as `[i, j]`."""
+    where = np.unravel_index(int(np.argmax(mask)), mask.shape)
+    return f"[{', '.join(str(int(i)) for i in where)}]"
+
+
+def _same_bytes(got: Array, poison: Array | None) -> Mask:
+    if poison is None:
+        return np.zeros(got.shape, dtype=np.bool_)
+    word = f"u{got.dtype.itemsize}"
+    same: Mask = np.ascontiguousarray(got).view(word) == np.ascontiguousarray(poison).view(word)
+    return same.reshape(got.shape)
+
+
+def _number(value: np.generic) -> str:
+    return f"{float(value):.9g}" if isinstance(value, np.floating) else str(value)

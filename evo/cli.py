@@ -1,0 +1,293 @@
+"""The command line: every command's flags, and nothing else. What a command does is in `evo.commands`.
+
+Nothing heavy is imported before a command runs, so that `evo --help` answers at once.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, ParamSpec
+
+import typer
+
+from evo.errors import ConfigError, EvoError
+
+P = ParamSpec("P")
+
+INTERRUPTED = 130
+
+app = typer.Typer(
+    name="evo",
+    help="Search for the fastest CUDA kernel that is proved right. `evo demo` shows it in two minutes, without a GPU.",
+    epilog="Exit codes: 0 done, 1 the kernel is rejected, 2 usage or input, 3 this machine lacks something, "
+    "4 the run cannot be used, 130 interrupted.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+Json = Annotated[bool, typer.Option("--json", help="Write JSON for machines instead of text.")]
+Results = Annotated[Path, typer.Option("--results", help="Folder that holds the runs' folders.")]
+Set = Annotated[
+    list[str] | None, typer.Option("--set", metavar="KEY.PATH=VALUE", help="Override any config key; repeatable.")
+]
+Seed = Annotated[int | None, typer.Option("--seed", min=0, help="Everything random follows from it.")]
+Device = Annotated[str | None, typer.Option("--device", help="auto, host, or a device plug-in.")]
+Evaluations = Annotated[
+    int | None, typer.Option("--evaluations", min=1, help="Stop after this many candidates were judged.")
+]
+MaxIterations = Annotated[int | None, typer.Option("--max-iterations", min=1, hidden=True)]
+Minutes = Annotated[float | None, typer.Option("--minutes", help="Stop after this long.")]
+CostUsd = Annotated[float | None, typer.Option("--cost-usd", help="Stop after model calls for this many dollars.")]
+Model = Annotated[
+    str | None, typer.Option("--model", help="Any model that litellm knows, e.g. ollama/qwen3; none: offline rules.")
+]
+Workload = Annotated[str | None, typer.Option("--workload", "-w", help="Name or folder of a workload.")]
+Kernel = Annotated[Path, typer.Argument(metavar="KERNEL.cu", help="A kernel file with its launch header.")]
+Run = Annotated[str, typer.Argument(metavar="RUN", help="A run's folder, its name or number, or latest.")]
+
+DEFAULT_RESULTS = Path("results")
+
+
+def guarded(command: Callable[P, int]) -> Callable[P, None]:
+    """Turn what a command returns or raises into an exit code, and an `EvoError` into one message."""
+
+    @functools.wraps(command)
+    def run(*args: P.args, **kwargs: P.kwargs) -> None:
+        try:
+            code = command(*args, **kwargs)
+        except EvoError as error:
+            from evo.commands import output
+
+            output.fail(error, as_json=bool(kwargs.get("as_json")))
+            code = error.exit_code
+        except KeyboardInterrupt:
+            code = INTERRUPTED
+        raise typer.Exit(code)
+
+    return run
+
+
+@app.command()
+@guarded
+def demo(
+    seed: Seed = None,
+    results: Results = DEFAULT_RESULTS,
+    as_json: Json = False,
+) -> int:
+    """Watch a textbook kernel become a faster one, on this machine's CPU, in about two minutes."""
+    from evo.commands import searching
+
+    return searching.run("demo", _overrides(seed=seed), results, as_json=as_json)
+
+
+@app.command()
+@guarded
+def run(
+    config: Annotated[
+        str | None, typer.Argument(metavar="[CONFIG]", help="A YAML file, or the name of a shipped config.")
+    ] = None,
+    workload: Workload = None,
+    evaluations: Evaluations = None,
+    minutes: Minutes = None,
+    cost_usd: CostUsd = None,
+    model: Model = None,
+    seed: Seed = None,
+    device: Device = None,
+    set_: Set = None,
+    results: Results = DEFAULT_RESULTS,
+    max_iterations: MaxIterations = None,
+    as_json: Json = False,
+) -> int:
+    """Search for a faster kernel, from a config or for a workload alone."""
+    if config is None and workload is None:
+        raise ConfigError("give a config (evo run configs/gemm.yaml) or a workload (evo run --workload gemm)")
+    from evo.commands import searching
+
+    overrides = _overrides(
+        workload=workload if config is not None else None,
+        seed=seed,
+        device=device,
+        budget_evaluations=evaluations or max_iterations,
+        budget_minutes=minutes,
+        budget_cost_usd=cost_usd,
+    )
+    source = config if config is not None else f"workload: {json.dumps(workload)}"
+    return searching.run(source, [*_model(model), *overrides, *(set_ or ())], results, as_json=as_json)
+
+
+@app.command()
+@guarded
+def resume(
+    run: Run,
+    evaluations: Evaluations = None,
+    minutes: Minutes = None,
+    cost_usd: CostUsd = None,
+    set_: Set = None,
+    results: Results = DEFAULT_RESULTS,
+    max_iterations: MaxIterations = None,
+    as_json: Json = False,
+) -> int:
+    """Go on with a run that was stopped or killed; nothing that was paid for is asked again."""
+    from evo.commands import searching
+
+    overrides = _overrides(
+        budget_evaluations=evaluations or max_iterations, budget_minutes=minutes, budget_cost_usd=cost_usd
+    )
+    return searching.resume(run, [*overrides, *(set_ or ())], results, as_json=as_json)
+
+
+@app.command("eval")
+@guarded
+def evaluate(
+    kernel: Kernel,
+    workload: Annotated[str, typer.Option("--workload", "-w", help="Name or folder of a workload.")],
+    seed: Seed = None,
+    device: Device = None,
+    set_: Set = None,
+    as_json: Json = False,
+) -> int:
+    """Judge one kernel: compile, check, validate, time."""
+    from evo.commands import judging
+
+    overrides = [*_overrides(seed=seed), *(set_ or ())]
+    return judging.evaluate(kernel, workload, overrides, device=device or "auto", trials=0, out=None, as_json=as_json)
+
+
+@app.command()
+@guarded
+def tune(
+    kernel: Kernel,
+    workload: Annotated[str, typer.Option("--workload", "-w", help="Name or folder of a workload.")],
+    trials: Annotated[int, typer.Option("--trials", min=1, help="Launch configurations to try at most.")] = 64,
+    out: Annotated[
+        Path | None, typer.Option("--out", help="Where the tuned kernel goes; KERNEL.tuned.cu by default.")
+    ] = None,
+    seed: Seed = None,
+    device: Device = None,
+    set_: Set = None,
+    as_json: Json = False,
+) -> int:
+    """Find one kernel's best launch configuration for each case, and write it into its header."""
+    from evo.commands import judging
+
+    overrides = [*_overrides(seed=seed), *(set_ or ())]
+    target = out or kernel.with_suffix(".tuned.cu")
+    return judging.evaluate(
+        kernel, workload, overrides, device=device or "auto", trials=trials, out=target, as_json=as_json
+    )
+
+
+@app.command()
+@guarded
+def check(
+    kernel: Kernel,
+    workload: Workload = None,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="Of the inputs and the launch order.")] = 0,
+    as_json: Json = False,
+) -> int:
+    """Find races, bounds and barrier faults in a CUDA kernel, without a GPU."""
+    from evo.commands import judging
+
+    return judging.check(kernel, workload, seed=seed, as_json=as_json)
+
+
+@app.command()
+@guarded
+def init(
+    kernel: Kernel,
+    out: Annotated[Path | None, typer.Option("--out", help="The new folder; workloads/KERNEL by default.")] = None,
+    entry: Annotated[str | None, typer.Option("--entry", help="Which __global__ function, if several.")] = None,
+    as_json: Json = False,
+) -> int:
+    """Write a workload folder for a kernel of yours; what was guessed is marked for review."""
+    from evo.commands import judging
+
+    return judging.init(kernel, out or Path("workloads") / kernel.stem, entry, as_json=as_json)
+
+
+@app.command()
+@guarded
+def show(
+    run: Run,
+    candidate: Annotated[int | None, typer.Argument(metavar="[ID]", help="A candidate of the run.")] = None,
+    results: Results = DEFAULT_RESULTS,
+    as_json: Json = False,
+) -> int:
+    """Show a run (status, islands, lineage), or one candidate (source, verdict, parents, diff)."""
+    from evo.commands import listing
+
+    return listing.show_run(run, candidate, results, as_json=as_json)
+
+
+@app.command()
+@guarded
+def verify(
+    run: Run,
+    case: Annotated[str | None, typer.Option("--case", help="This case alone.")] = None,
+    candidate: Annotated[int | None, typer.Option("--candidate", help="Another kernel than the best.")] = None,
+    results: Results = DEFAULT_RESULTS,
+    as_json: Json = False,
+) -> int:
+    """Run a stored result again and check it."""
+    from evo.commands import judging
+
+    return judging.verify(run, case, candidate, results, as_json=as_json)
+
+
+@app.command()
+@guarded
+def workloads(as_json: Json = False) -> int:
+    """List the workloads that can be named."""
+    from evo.commands import listing
+
+    return listing.workloads(as_json=as_json)
+
+
+@app.command()
+@guarded
+def mutators(as_json: Json = False) -> int:
+    """List the operators and model clients that a config can name."""
+    from evo.commands import listing
+
+    return listing.mutators(as_json=as_json)
+
+
+@app.command()
+@guarded
+def doctor(as_json: Json = False) -> int:
+    """Say what this machine has, what it lacks, and how to get it."""
+    from evo.commands import doctor as room
+
+    return room.doctor(as_json=as_json)
+
+
+def main() -> None:
+    """Run the command line."""
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="replace")  # a terminal without UTF-8 still gets every line
+    app(prog_name="evo")
+
+
+def _overrides(**values: str | float | None) -> list[str]:
+    """Return `key.path=value` for the flags that were given; `budget_minutes` is the key `budget.minutes`."""
+    given = {name.replace("budget_", "budget."): value for name, value in values.items() if value is not None}
+    return [f"{key}={json.dumps(value)}" for key, value in given.items()]
+
+
+def _model(name: str | None) -> tuple[str, ...]:
+    if name is None:
+        return ()
+    from evo import config
+
+    return config.overrides_for_model(name)
+
+
+if __name__ == "__main__":
+    main()

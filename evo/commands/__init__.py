@@ -1,0 +1,1 @@
+"""What each command does, one room per family; `evo.cli` holds their flags alone, so that `evo --help` stays quick."""

@@ -1,0 +1,189 @@
+"""The command `doctor`: what this machine has, what it lacks, and how to get it. Nothing is changed or installed."""
+
+from __future__ import annotations
+
+import ctypes
+import importlib.metadata
+import importlib.util
+import os
+import platform
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from evo import sandbox
+from evo.commands import output
+from evo.config import Model
+from evo.errors import EvoError, PluginError
+from mutators import environment, models
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+LACKING = 3
+RAY_BYTES = 2 << 30  # an idle Ray takes some 750 MiB; candidates and compilers need the rest
+
+State = Literal["ok", "optional", "missing"]
+_MARKS = {"ok": "[green]✓[/green]", "optional": "[yellow]–[/yellow]", "missing": "[red]✗[/red]"}
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing looked at: `missing` stops a search, `optional` only takes something away; `fix` says how to get it."""
+
+    name: str
+    state: State
+    found: str
+    fix: str = ""
+
+
+def doctor(*, as_json: bool) -> int:
+    """Look at everything and say so; return the exit code."""
+    environment.load(Path.cwd())
+    findings = [look() for look in CHECKS]
+    if as_json:
+        output.data(findings)
+    else:
+        output.show(_lines(findings))
+    return LACKING if any(finding.state == "missing" for finding in findings) else 0
+
+
+def python() -> Finding:
+    """Python and the machine."""
+    return Finding("python", "ok", f"{platform.python_version()} at {sys.executable}, {platform.platform()}")
+
+
+def compiler() -> Finding:
+    """The C++ compiler that the host device and the checker need."""
+    path = shutil.which("g++")
+    if path is None:
+        return Finding(
+            "g++", "missing", "not found: kernels cannot run or be checked on the CPU", "apt-get install g++"
+        )
+    version = subprocess.run([path, "--version"], capture_output=True, text=True, check=False, timeout=10).stdout
+    return Finding("g++", "ok", version.splitlines()[0] if version else path)
+
+
+def confinement() -> Finding:
+    """Whether foreign code can be confined."""
+    lacking = sandbox.available()
+    if lacking:
+        return Finding(
+            "sandbox", "missing", lacking, "Linux 5.13 or later with seccomp and Landlock; in a container, allow both"
+        )
+    return Finding("sandbox", "ok", "foreign code can be confined")
+
+
+def cores() -> Finding:
+    """CPU cores: one is kept free for timing."""
+    count = len(os.sched_getaffinity(0))
+    if count < 2:
+        return Finding(
+            "cores", "optional", "1: latencies on the host device will be noisy", "give it two or more cores"
+        )
+    return Finding("cores", "ok", f"{count}, one of which is kept free for timing")
+
+
+def memory() -> Finding:
+    """Memory for Ray and the candidates."""
+    import psutil
+
+    free = psutil.virtual_memory().available
+    if free < RAY_BYTES:
+        return Finding(
+            "memory", "optional", f"{free / 2**30:.1f} GiB free: Ray may not start", "close something, or add memory"
+        )
+    return Finding("memory", "ok", f"{free / 2**30:.1f} GiB free")
+
+
+def nvrtc() -> Finding:
+    """NVIDIA's compiler, which needs no GPU."""
+    if importlib.util.find_spec("nvidia") and importlib.util.find_spec("nvidia.cu13"):
+        return Finding("nvrtc", "ok", "wheels installed: CUDA's own front end, registers and spills without a GPU")
+    fix = "pip install 'kernel-evo[nvrtc]'"
+    return Finding("nvrtc", "optional", "not installed: only g++ reads kernels before they run", fix)
+
+
+def gpu() -> Finding:
+    """An NVIDIA driver, and CuPy for it."""
+    version = driver_cuda_version()
+    if version is None:
+        return Finding(
+            "gpu", "optional", "no NVIDIA driver: searches run on the host device, whose latencies are the CPU's"
+        )
+    major = version // 1000
+    if importlib.util.find_spec("cupy") is None:
+        fix = f"pip install 'kernel-evo[cuda{min(max(major, 12), 13)}]'"
+        return Finding("gpu", "optional", f"driver for CUDA {major}, but no CuPy", fix)
+    return Finding("gpu", "ok", f"driver for CUDA {major}, CuPy installed")
+
+
+def model() -> Finding:
+    """Whether the default model can be reached; nothing is sent."""
+    try:
+        models.check([Model()])
+    except PluginError as error:
+        return Finding("model", "missing", str(error))
+    except EvoError as error:
+        return Finding("model", "optional", *_split(str(error)))
+    return Finding("model", "ok", f"a key for {Model().name} is set")
+
+
+def name_clash() -> Finding:
+    """Another distribution on the package index is also called evo."""
+    owners = set(importlib.metadata.packages_distributions().get("evo", ()))
+    others = sorted(owners - {"kernel-evo"})
+    if others:
+        fix = f"pip uninstall {others[0]}, then pip install --force-reinstall kernel-evo"
+        return Finding("name", "missing", f"the package evo also belongs to {', '.join(others)}", fix)
+    on_path = shutil.which("evo")
+    mine = Path(sys.executable).with_name("evo")
+    if on_path is not None and mine.exists() and not os.path.samefile(on_path, mine):
+        return Finding(
+            "name", "optional", f"`evo` on the PATH is {on_path}, not {mine}", "use `kernel-evo`, or mend PATH"
+        )
+    return Finding("name", "ok", "no other package is called evo here")
+
+
+def results() -> Finding:
+    """Room for results in the present folder."""
+    folder = Path.cwd()
+    free = shutil.disk_usage(folder).free
+    if not os.access(folder, os.W_OK):
+        return Finding("results", "missing", f"{folder} cannot be written", "run evo in a folder of your own")
+    return Finding("results", "ok", f"{folder / 'results'}, {free / 2**30:.0f} GiB free")
+
+
+def _split(message: str) -> tuple[str, str]:
+    first, _, rest = message.partition("\n")
+    return first, rest.strip()
+
+
+def driver_cuda_version() -> int | None:
+    """Return the CUDA version of the NVIDIA driver as 1000 · major + 10 · minor, or None without one."""
+    try:
+        driver = ctypes.CDLL("libcuda.so.1")
+    except OSError:
+        return None
+    version = ctypes.c_int()
+    return version.value if driver.cuDriverGetVersion(ctypes.byref(version)) == 0 else None
+
+
+CHECKS: tuple[Callable[[], Finding], ...] = (
+    python, compiler, confinement, cores, memory, nvrtc, gpu, model, name_clash, results,
+)  # fmt: skip
+
+
+def _lines(findings: list[Finding]) -> Iterator[RenderableType]:
+    from rich.text import Text
+
+    for finding in findings:
+        line = Text.from_markup(f"{_MARKS[finding.state]} [bold]{finding.name:<8}[/bold] ")
+        line.append(finding.found)
+        if finding.fix:
+            line.append("".join(f"\n           → {row.strip()}" for row in finding.fix.splitlines()), style="cyan")
+        yield line

@@ -1,0 +1,256 @@
+"""The commands that judge one kernel, without Ray: `eval`, `tune`, `check`, `init`, `verify`."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from evo import config as configs
+from evo import scaffold, workload
+from evo.commands import folders, output
+from evo.config import Config
+from evo.errors import EvoError, WorkloadError, did_you_mean
+from evo.records import CaseResult, Evaluation, Role, Status, Workload
+from evo.report import history, style, text
+from evo.report.history import History
+from evo.report.summary import CPU_IS_NOT_GPU
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+    from rich.table import Table
+
+    from evaluators.device import Screened
+
+REJECTED = 1
+
+
+def evaluate(
+    kernel: Path, name: str, overrides: Sequence[str], *, device: str, trials: int, out: Path | None, as_json: bool
+) -> int:
+    """Judge one kernel whole and say so; return the exit code.
+
+    Args:
+        kernel: file.
+        name: of the workload, or its folder.
+        overrides: of a config's keys.
+        device: `auto` or a device plug-in.
+        trials: launch configurations to try at most; 0 takes the header's.
+        out: where the kernel goes with its tuned launch rules; None writes nothing.
+        as_json: write a JSON document instead of text.
+    """
+    source, whole = _source(kernel), workload.load(name)
+    config = configs.load(
+        "workload: one kernel", ["operators={rules: 1}", f"device={device}", f"tuning.trials={trials}", *overrides]
+    )
+    evaluation = _judge(source, whole, config)
+    if out is not None and evaluation.status is Status.OK:
+        out.write_text(evaluation.source, encoding="utf-8")
+    if as_json:
+        output.data(evaluation)
+    else:
+        output.show(_verdict(evaluation, config))
+        if out is not None and evaluation.status is Status.OK:
+            output.show([f"\nwritten with its tuned launch rules: {out}"])
+    return 0 if evaluation.status is Status.OK else REJECTED
+
+
+def check(kernel: Path, name: str | None, *, seed: int, as_json: bool) -> int:
+    """Look for races, bounds and other faults on the CPU; return the exit code."""
+    from evaluators import prescreen
+    from evo.runner import devices
+
+    source = _source(kernel)
+    with tempfile.TemporaryDirectory() as scratch:
+        whole, guesses = _workload_for(source, name, Path(scratch))
+        screened = prescreen.screen(source, whole, devices.make("host"), seed)
+    if as_json:
+        output.data({**dataclasses.asdict(screened), "guessed": guesses})
+    else:
+        output.show(_screening(screened, guesses))
+    return REJECTED if screened.state == "rejected" else 0
+
+
+def init(kernel: Path, folder: Path, entry: str | None, *, as_json: bool) -> int:
+    """Write a workload folder for a kernel, to be reviewed; return the exit code."""
+    written = scaffold.write(_source(kernel), folder, entry)
+    if as_json:
+        output.data(written)
+        return 0
+    output.show(
+        [f"[bold]{written.folder}[/bold]: workload.yaml, reference.py, initial.cu", "\nGuessed; please review:"]
+    )
+    output.show(_plain_lines(f"  {review}" for review in written.reviews))
+    output.show([f"\nThen: evo eval {written.folder}/initial.cu --workload {written.folder}"])
+    return 0
+
+
+def verify(name: str, case: str | None, candidate: int | None, results: Path, *, as_json: bool) -> int:
+    """Run a stored kernel again and compare with what is stored; return the exit code."""
+    found = history.load(folders.find(name, results))
+    number = found.champion if candidate is None else candidate
+    if number not in found.candidates:
+        raise EvoError(f"{name}: expected a candidate from 0 to {max(found.candidates)}, found {number}")
+    whole = found.meta.workload if case is None else _only(found.meta.workload, case)
+    tuning = found.meta.config.tuning.model_copy(update={"trials": 0})
+    config = found.meta.config.model_copy(update={"tuning": tuning})
+    evaluation = _judge(found.source(number), whole, config)
+    if as_json:
+        output.data({"candidate": number, "stored": found.evaluations.get(number), "now": evaluation})
+    else:
+        output.show(_verification(found, number, evaluation))
+    return 0 if evaluation.status is Status.OK else REJECTED
+
+
+# --- judging ----------------------------------------------------------------------------------------------------
+
+
+def _source(kernel: Path) -> str:
+    try:
+        return kernel.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise EvoError(f"{kernel}: expected a kernel's text (.cu): {error}") from error
+
+
+def _judge(source: str, whole: Workload, config: Config) -> Evaluation:
+    from evaluators.device import Setup
+    from evo.runner import devices
+
+    name = devices.choose(config.device)
+    plugin, core = devices.make(name), devices.timing_core(name)
+    setup = Setup(whole, config.timing, config.tuning, config.seed, whole.initial, core)
+    with devices.kept_off(core), contextlib.closing(plugin.evaluator(setup)) as evaluator:
+        return evaluator.evaluate(0, source, None)
+
+
+def _workload_for(source: str, name: str | None, scratch: Path) -> tuple[Workload, tuple[str, ...]]:
+    """Return the named workload, or one guessed from the kernel's signature with what was guessed."""
+    if name is not None:
+        return workload.load(name), ()
+    try:
+        written = scaffold.write(source, scratch / "guessed")
+        return workload.load(str(written.folder)), written.reviews
+    except EvoError as error:
+        raise WorkloadError(
+            f"no inputs can be guessed from the kernel's signature; give --workload: {error}"
+        ) from error
+
+
+def _only(whole: Workload, case: str) -> Workload:
+    """Return the workload with this case alone, and a performance case beside it if it is none itself."""
+    names = [known.name for known in whole.cases]
+    if case not in names:
+        raise WorkloadError(f"workload {whole.name}: no case {case!r}{did_you_mean(case, names)}")
+    chosen = whole.cases[names.index(case)]
+    timed = () if chosen.role is Role.PERFORMANCE else whole.role(Role.PERFORMANCE)[:1]
+    return dataclasses.replace(whole, cases=(chosen, *timed))
+
+
+# --- saying -----------------------------------------------------------------------------------------------------
+
+
+def _verdict(evaluation: Evaluation, config: Config) -> Iterator[RenderableType]:
+    from rich.markup import escape
+
+    colour = "green" if evaluation.status is Status.OK else "red"
+    stage = "" if evaluation.status is Status.OK else f" at {evaluation.stage}"
+    yield f"[bold {colour}]{evaluation.status.replace('_', ' ')}[/bold {colour}]{stage}"
+    if evaluation.message:
+        yield escape(evaluation.message)
+    yield from _plain_lines(
+        f"  {finding.kind}: line {finding.line}: {finding.message}" for finding in evaluation.findings
+    )
+    if evaluation.cases:
+        yield _cases(evaluation.cases)
+    if evaluation.score_us is not None:
+        yield f"score {evaluation.score_us:.4g} µs" + _relative(evaluation)
+    if evaluation.trials:
+        yield f"{len(evaluation.trials)} launch configurations tried"
+    for kernel, used in evaluation.resources.items():
+        if used.registers is not None:
+            yield f"[dim]{kernel}: {used.registers} registers, {used.spill_bytes or 0} bytes spilled[/dim]"
+    screen = f"{evaluation.screen} {evaluation.screen_note}".strip()
+    seconds = ", ".join(f"{name} {spent:.2f} s" for name, spent in evaluation.stage_seconds.items())
+    yield f"[dim]screen {escape(screen)}; {seconds}[/dim]"
+    yield from text.doubts(_doubts(evaluation, config))
+
+
+def _doubts(evaluation: Evaluation, config: Config) -> tuple[str, ...]:
+    from evo.runner import devices
+
+    on_host = devices.choose(config.device) == "host" and evaluation.score_us is not None
+    return ((CPU_IS_NOT_GPU,) if on_host else ()) + evaluation.doubts
+
+
+def _relative(evaluation: Evaluation) -> str:
+    if evaluation.ratio is None:
+        return ""
+    return f", {style.times(1 / evaluation.ratio)} as fast as the workload's first kernel"
+
+
+def _cases(results: Sequence[CaseResult]) -> Table:
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+
+    made = Table(box=SIMPLE_HEAD, header_style="bold", pad_edge=False)
+    for column in ("case", "role", "verdict", "error / tolerance", "latency µs", "launch"):
+        made.add_column(column)
+    for result in results:
+        error = "" if result.error is None else f"{result.error:.2g}"
+        latency = text.interval(result.latency) if result.latency else ""
+        config = " ".join(f"{name}={value}" for name, value in result.config.items())
+        made.add_row(result.case, str(result.role), result.status.replace("_", " "), error, latency, config)
+    return made
+
+
+def _screening(screened: Screened, guesses: Sequence[str]) -> Iterator[RenderableType]:
+    from rich.markup import escape
+
+    colour = {"passed": "green", "rejected": "red"}.get(screened.state, "yellow")
+    found = "" if screened.status is Status.OK else f": {screened.status.replace('_', ' ')}"
+    yield f"[bold {colour}]{screened.state}[/bold {colour}]{found}"
+    yield from _plain_lines(line for line in (screened.message, screened.note) if line)
+    for finding in screened.findings:
+        if finding.message not in screened.message:
+            yield escape(f"  {finding.kind}: line {finding.line}: {finding.message}")
+    for kernel, used in screened.resources.items():
+        yield f"[dim]{kernel}: {used.registers} registers, {used.spill_bytes or 0} bytes spilled[/dim]"
+    yield f"[dim]{screened.seconds:.2f} s[/dim]"
+    if guesses:
+        yield "\nThe inputs were guessed from the signature; --workload gives exact ones. Guessed:"
+        yield from _plain_lines(f"  {guess}" for guess in guesses)
+
+
+def _verification(found: History, number: int, now: Evaluation) -> Iterator[RenderableType]:
+    from rich.box import SIMPLE_HEAD
+    from rich.markup import escape
+    from rich.table import Table
+
+    stored = found.evaluations.get(number)
+    before = {result.case: result for result in stored.cases} if stored else {}
+    verdict = "[bold green]verified[/bold green]" if now.status is Status.OK else f"[bold red]{now.status}[/bold red]"
+    yield f"kernel {number} of {found.folder}: {verdict}"
+    if now.message:
+        yield escape(now.message)
+    made = Table(box=SIMPLE_HEAD, header_style="bold", pad_edge=False)
+    for column in ("case", "role", "verdict", "error / tolerance", "stored µs", "now µs"):
+        made.add_column(column)
+    for result in now.cases:
+        old: Any = before.get(result.case)
+        error = "" if result.error is None else f"{result.error:.2g}"
+        latencies = (text.interval(old.latency if old else None), text.interval(result.latency))
+        shown = latencies if result.latency else ("", "")
+        made.add_row(result.case, str(result.role), result.status.replace("_", " "), error, *shown)
+    yield made
+    if now.device != found.meta.device.fingerprint:
+        yield "[yellow]Another device than the run's: the latencies do not compare.[/yellow]"
+
+
+def _plain_lines(lines: Iterator[str]) -> Iterator[RenderableType]:
+    from rich.text import Text
+
+    for line in lines:
+        yield Text(line)

@@ -1,0 +1,114 @@
+"""The commands that search: `run`, `resume`, `demo`; and what they leave behind when they end."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from evo import config as configs
+from evo import rundir, workload
+from evo.commands import folders, output
+from evo.config import Budget, Config
+from evo.errors import ConfigError
+from evo.report import heatmap, history, live, progress, summary, text
+from evo.report.history import History
+from evo.store import Store
+from mutators import environment, models
+
+if TYPE_CHECKING:
+    from evo.runner.run import Result
+
+INTERRUPTED = 130  # 128 + SIGINT, as shells have it
+
+
+def run(source: str, overrides: Sequence[str], results: Path, *, as_json: bool) -> int:
+    """Search from the beginning; return the exit code.
+
+    Args:
+        source: a config's file, name or text.
+        overrides: `key.path=value` each.
+        results: where the run's folder is made.
+        as_json: write lines of JSON instead of text.
+    """
+    environment.load(Path.cwd())
+    config = configs.load(source, overrides)
+    whole = workload.load(config.workload)
+    models.check(config.models)  # before the slow imports, so that a missing key is told at once
+    from evo.runner import run as runner
+
+    folder = rundir.new(results)
+    try:
+        with _observer(None, as_json=as_json) as observer:
+            result = runner.run(config, whole, folder, observer)
+    finally:
+        _drop_if_empty(folder)
+    return finish(result, as_json=as_json)
+
+
+def resume(name: str, overrides: Sequence[str], results: Path, *, as_json: bool) -> int:
+    """Go on with a run; return the exit code. `overrides` may change `budget` alone."""
+    from evo.runner import run as runner
+
+    environment.load(Path.cwd())
+    folder = folders.find(name, results)
+    with _observer(history.load(folder), as_json=as_json) as observer:
+        result = runner.resume(folder, observer, lambda old: with_overrides(old, overrides))
+    return finish(result, as_json=as_json)
+
+
+def with_overrides(budget: Budget, overrides: Sequence[str]) -> Budget:
+    """Return a run's budget with `budget.*` overrides applied.
+
+    Raises:
+        ConfigError: an override is wrong, or changes anything but the budget.
+    """
+    for override in overrides:
+        if not override.startswith("budget."):
+            raise ConfigError(f"--set {override}: a run goes on with what it began with; only budget.* may change")
+    bare = Config(workload="-", models=(), operators={"rules": 1.0}, budget=budget)
+    return configs.load(configs.dump(bare), overrides).budget
+
+
+def finish(result: Result, *, as_json: bool) -> int:
+    """Write the files that follow from the database, and say what came of the run; return the exit code."""
+    with contextlib.closing(Store.read(result.folder)) as store:
+        rundir.derive(store, result.champion)
+        found = history.read(store)
+    interrupted = INTERRUPTED if result.reason == "interrupted" else 0
+    if 0 not in found.evaluations:
+        return interrupted
+    write_reports(found)
+    if as_json:
+        sys.stdout.write(summary.as_json(summary.summarise(found)))
+    else:
+        output.show(text.final(found))
+    return interrupted
+
+
+def write_reports(found: History) -> None:
+    """Write summary.json and the pictures into the run's folder."""
+    content = summary.as_json(summary.summarise(found))
+    rundir.write_atomic(found.folder / "summary.json", content.encode())
+    heatmap.draw(found, found.folder / "heatmap")
+    progress.draw(found, found.folder / "progress")
+
+
+def _drop_if_empty(folder: Path) -> None:
+    """A run that could not even begin leaves no folder behind."""
+    with contextlib.suppress(OSError):
+        folder.rmdir()
+
+
+def _observer(before: History | None, *, as_json: bool) -> live.PlainLines | live.JsonLines | live.Panel:
+    if as_json:
+        return live.JsonLines(sys.stdout)
+    state = live.Progress()
+    if before is not None and 0 in before.evaluations:
+        state.recall(before)
+    terminal = output.console()
+    if terminal.is_terminal:
+        return live.Panel(terminal, state)
+    return live.PlainLines(lambda line: print(line, flush=True), state)

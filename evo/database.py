@@ -1,0 +1,172 @@
+"""One SQLite file of a run: opened, locked, migrated, and every error of it explained. It knows no record.
+
+WAL with synchronous=FULL: a transaction is on the disk when it returns. One writer, kept alone by a file lock whose
+holder is named in the database; readers take no lock.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import sqlite3
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import sqlite_utils
+from filelock import FileLock, Timeout
+
+from evo.errors import StoreError
+from evo.schema import MIGRATIONS
+
+FILE = "evo.db"
+LOCK = "evo.lock"
+BUSY_TIMEOUT_S = 30.0  # readers block a writer only while a checkpoint resets the log; this is beyond any of those
+
+Row = dict[str, Any]
+
+
+class Database:
+    """An open database; make one with `writing` or `reading`.
+
+    Attributes:
+        path: of the file, for messages.
+    """
+
+    def __init__(self, path: Path, connection: sqlite3.Connection, lock: FileLock | None) -> None:
+        """Wrap an open connection; a database without a lock is for reading alone."""
+        self.path = path
+        self._lock = lock
+        self._sqlite = sqlite_utils.Database(connection)
+
+    @classmethod
+    def writing(cls, folder: Path) -> Database:
+        """Lock a folder, open or begin its database, and bring it up to the present schema.
+
+        Raises:
+            StoreError: another process holds the lock (the message names it); the file is damaged or newer than
+                this version.
+        """
+        lock = FileLock(folder / LOCK, timeout=0)
+        try:
+            lock.acquire()
+        except Timeout:
+            holder = _holder(folder / FILE)
+            raise StoreError(f"{folder}: in use by {holder}; wait until it ends, or stop it") from None
+        try:
+            return cls._locked(folder / FILE, lock)
+        except BaseException:
+            lock.release()
+            raise
+
+    @classmethod
+    def _locked(cls, path: Path, lock: FileLock) -> Database:
+        with _explained(path):
+            connection = sqlite3.connect(path, timeout=BUSY_TIMEOUT_S)
+            for pragma in ("journal_mode = WAL", "synchronous = FULL", "foreign_keys = ON"):
+                connection.execute(f"PRAGMA {pragma}")
+            database = cls(path, connection, lock)
+            database._migrations().apply(database._sqlite)
+        with database.transaction():
+            holder = {"pid": os.getpid(), "host": socket.gethostname(), "since": time.time()}
+            database.insert("holders", holder)
+        return database
+
+    @classmethod
+    def reading(cls, path: Path) -> Database:
+        """Open a database for reading, beside a writer or not.
+
+        Raises:
+            StoreError: it is damaged, or of another version.
+        """
+        # Without the right to write beside it SQLite cannot share a WAL database; at rest it need not.
+        at_rest = not path.with_name(f"{path.name}-wal").exists() and not os.access(path.parent, os.W_OK)
+        uri = f"{path.resolve().as_uri()}?mode=ro{'&immutable=1' if at_rest else ''}"
+        with _explained(path):
+            database = cls(path, sqlite3.connect(uri, uri=True, timeout=BUSY_TIMEOUT_S), lock=None)
+            if database._migrations().pending(database._sqlite):
+                raise StoreError(f"{path}: of an older version; resume the run once, which brings it up to date")
+        return database
+
+    def _migrations(self) -> sqlite_utils.Migrations:
+        migrations = sqlite_utils.Migrations("evo")
+        for name, script in MIGRATIONS:
+            migrations(name=name)(lambda database, script=script: database.executescript(script))
+        foreign = {done.name for done in migrations.applied(self._sqlite)} - {name for name, _ in MIGRATIONS}
+        if foreign:
+            raise StoreError(
+                f"{self.path}: written by a newer version (it has {', '.join(sorted(foreign))}); "
+                "upgrade kernel-evo to go on with it"
+            )
+        return migrations
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """All that is stored within is stored when the block ends, or nothing is.
+
+        Raises:
+            StoreError: the disk is full or damaged, or a row contradicts what is stored.
+        """
+        if self._lock is None:
+            raise StoreError(f"{self.path}: opened for reading; nothing can be stored")
+        with _explained(self.path), self._sqlite.atomic():
+            yield
+
+    def insert(self, table: str, *rows: Row) -> None:
+        """Insert rows with the same keys; within a `transaction`."""
+        self._sqlite[table].insert_all(rows)
+
+    def execute(self, sql: str, **parameters: Any) -> None:
+        """Run a statement that returns nothing; within a `transaction`."""
+        self._sqlite.execute(sql, parameters)
+
+    def query(self, sql: str, **parameters: Any) -> list[Row]:
+        """Return the rows of a SELECT or PRAGMA as dictionaries."""
+        with _explained(self.path):
+            return list(self._sqlite.query(sql, parameters))
+
+    def close(self) -> None:
+        """Close the file and give the lock back."""
+        if self._lock is not None:
+            # On a full disk the end goes unrecorded: the last record stands for it, and the lock must still be freed.
+            with suppress(StoreError), self.transaction():
+                self.execute(
+                    "UPDATE holders SET until = :now WHERE id = (SELECT max(id) FROM holders)", now=time.time()
+                )
+        self._sqlite.close()
+        if self._lock is not None:
+            self._lock.release()
+
+
+@contextmanager
+def _explained(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except sqlite3.IntegrityError as error:
+        raise StoreError(f"{path}: the record contradicts what is stored, and was not stored: {error}") from error
+    except sqlite3.Error as error:
+        raise StoreError(f"{path}: SQLite says: {error}; {_way_on(path, error)}") from error
+
+
+def _way_on(path: Path, error: sqlite3.Error) -> str:
+    code = getattr(error, "sqlite_errorcode", 0) & 0xFF  # the primary code; the rest says where it happened
+    if code in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR):
+        free_mb = shutil.disk_usage(path.parent).free // 2**20
+        return f"{free_mb} MB are free there. Make room, then resume: all that was stored before is still there"
+    if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
+        return f"the file is damaged; put a copy back, or save what is readable with: sqlite3 {path.name} .recover"
+    return "nothing was stored; see that the folder and the file can be read and written"
+
+
+def _holder(path: Path) -> str:
+    try:
+        found = Database.reading(path).query("SELECT * FROM holders ORDER BY id DESC LIMIT 1")
+    except StoreError:
+        found = []
+    if not found:
+        return "another process that has just begun"
+    since = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(found[0]["since"]))
+    return f"process {found[0]['pid']} on {found[0]['host']} since {since}"

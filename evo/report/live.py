@@ -1,0 +1,273 @@
+"""What a person or a machine sees while a run goes on: a live panel, plain lines, or lines of JSON.
+
+Each class here is an observer of the runner: it hears events and returns at once. Nothing is decided or stored here.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections import Counter, deque
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, TextIO
+
+from evo.records import Compare, Evaluation, Status, to_json
+from evo.report import style
+from evo.report.history import History
+from evo.report.summary import CPU_IS_NOT_GPU
+
+if TYPE_CHECKING:
+    from rich.console import Console, Group
+
+LATEST = 8  # lines of the panel that tell what happened last
+WIDEST_NOTE = 90
+
+
+@dataclass
+class Progress:
+    """Where a run stands, as told by its events.
+
+    Attributes:
+        clock: seconds from any fixed moment.
+        title: workload and device.
+        host: whether latencies are a CPU's.
+        budget: evaluations that the run may make.
+        evaluated: that it has made.
+        open: ids of the mutations in flight.
+        comparing: comparisons in flight.
+        counts: outcomes by status.
+        cost_usd: of model calls so far.
+        best: how many times faster than the initial kernel the champion is, as evaluated.
+        champion: its id.
+        phase: what is going on, in words.
+    """
+
+    clock: Callable[[], float] = time.monotonic
+    title: str = ""
+    folder: str = ""
+    host: bool = False
+    budget: int = 0
+    evaluated: int = 0
+    open: set[int] = field(default_factory=set)
+    comparing: int = 0
+    counts: Counter[str] = field(default_factory=Counter)
+    cost_usd: float = 0.0
+    best: float = 1.0
+    champion: int = 0
+    phase: str = "starting"
+    _began: float = field(init=False)
+    _first_ratio: float | None = None
+    _factors: dict[int, float] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._began = self.clock()
+
+    @property
+    def seconds(self) -> float:
+        """Time since this sitting began."""
+        return self.clock() - self._began
+
+    def recall(self, history: History) -> None:
+        """Take up what earlier sittings of the run have done."""
+        self.evaluated = history.evaluated
+        self.counts.update({str(status): count for status, count in history.statuses.items()})
+        self.cost_usd = history.spent.cost_usd
+        first = history.evaluations.get(0)
+        self._first_ratio = first.ratio if first else None
+        factors = {number: history.factor(number) for number in history.evaluations}
+        self._factors = {number: factor for number, factor in factors.items() if factor is not None}
+        self._crown(history.champion)
+
+    def take(self, kind: str, facts: Mapping[str, Any]) -> str | None:
+        """Take one event; return the line that tells of it, or None when it deserves none."""
+        handler: Callable[..., str | None] | None = getattr(self, f"_take_{kind}", None)
+        return handler(**facts) if handler else None
+
+    def _take_started(self, folder: Any, workload: Any, device: Any, config: Any) -> str:
+        self.title = f"{workload.name} on {device.name}"
+        self.folder, self.host = str(folder), device.kind == "host"
+        self.budget = config.budget.evaluations
+        self.phase = "evaluating the initial kernel" if self._first_ratio is None else "searching"
+        return f"{self.title} → {folder}" + (f"  ({CPU_IS_NOT_GPU})" if self.host else "")
+
+    def _take_other_device(self, began_on: Any, now: Any) -> str:
+        return f"this run began on {began_on.name}; its latencies do not compare with those of {now.name}"
+
+    def _take_initial(self, candidate: Any, evaluation: Evaluation) -> str:
+        self.phase, self._first_ratio = "searching", evaluation.ratio
+        return f"kernel 0 (initial): {_verdict(evaluation)}, {evaluation.score_us or 0:.0f} µs"
+
+    def _take_asked(self, task: Any) -> None:
+        if isinstance(task, Compare):
+            self.comparing += 1
+        else:
+            self.open.add(task.id)
+
+    def _take_replied(self, task: Any, reply: Any) -> str | None:
+        self.cost_usd += reply.cost_usd or 0.0
+        return None if reply.status == "ok" else f"task {task.id}: the model failed: {_short(reply.error)}"
+
+    def _take_no_proposal(self, task: Any, status: Status, note: str) -> str:
+        self.open.discard(task.id)
+        self.counts[str(status)] += 1
+        return f"task {task.id} ({task.operator}): {_words(status)} – {_short(note)}"
+
+    def _take_evaluated(self, candidate: Any, evaluation: Evaluation) -> str:
+        self.open.discard(candidate.task)
+        self.evaluated += 1
+        self.counts[str(evaluation.status)] += 1
+        line = f"kernel {candidate.id} ({candidate.operator}): {_verdict(evaluation)}"
+        if evaluation.ratio and self._first_ratio:
+            self._factors[candidate.id] = self._first_ratio / evaluation.ratio
+            line += f", {style.times(self._factors[candidate.id])}"
+        note = candidate.note if evaluation.status is Status.OK else evaluation.message
+        return f"{line} – {_short(note)}" if note else line
+
+    def _take_compared(self, comparison: Any) -> str:
+        self.comparing = max(0, self.comparing - 1)
+        pair = f"kernel {comparison.challenger} against {comparison.champion}"
+        if comparison.status is not Status.OK or not comparison.ratio:
+            return f"{pair}: {_words(comparison.status)} – {_short(comparison.message)}"
+        verdict = "proved faster" if comparison.promoted else "not proved faster"
+        return f"{pair}: {verdict}, {style.times(1 / comparison.ratio)} in {comparison.blocks} blocks"
+
+    def _take_champion(self, candidate: int, ratio: float) -> None:
+        self._crown(candidate)
+
+    def _take_evaluator_lost(self, message: str, task: Any = None) -> str:
+        return f"an evaluator or worker died and was replaced: {_short(message)}"
+
+    def _take_draining(self, reason: str, open: int) -> str:
+        self.phase = f"finishing ({_words(reason)})"
+        return f"stopping ({_words(reason)}); {open} tasks still in flight"
+
+    def _take_finale(self, comparison: Any) -> str:
+        factor = style.times(1 / comparison.ratio)
+        return f"kernel {comparison.challenger} measured again beside the initial kernel: {factor}"
+
+    def _take_stopped(self, result: Any) -> str:
+        self.phase = "done"
+        return f"stopped: {_words(result.reason)}"
+
+    def _crown(self, candidate: int) -> None:
+        self.champion = candidate
+        self.best = self._factors.get(candidate, self.best)
+
+
+class PlainLines:
+    """Writes one line per event that matters; for pipes and logs."""
+
+    def __init__(self, write: Callable[[str], None], progress: Progress) -> None:
+        """Write through `write`, which adds the line break."""
+        self._write = write
+        self._progress = progress
+
+    def event(self, kind: str, **facts: Any) -> None:
+        """Take one event."""
+        line = self._progress.take(kind, facts)
+        if line is not None:
+            self._write(f"{self._progress.seconds:6.1f} s  {line}")
+
+    def __enter__(self) -> PlainLines:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Nothing to put away."""
+
+
+class JsonLines:
+    """Writes every event as one JSON object a line; for machines."""
+
+    def __init__(self, stream: TextIO) -> None:
+        """Write to `stream`."""
+        self._stream = stream
+
+    def event(self, kind: str, **facts: Any) -> None:
+        """Take one event."""
+        plain = {name: _plain(fact) for name, fact in facts.items() if name != "workload"}
+        self._stream.write(json.dumps({"event": kind, **plain}) + "\n")
+        self._stream.flush()
+
+    def __enter__(self) -> JsonLines:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Nothing to put away."""
+
+
+class Panel:
+    """Redraws a few lines in place; for a terminal."""
+
+    def __init__(self, console: Console, progress: Progress) -> None:
+        """Draw on `console`."""
+        from rich.live import Live
+
+        self._progress = progress
+        self._latest: deque[str] = deque(maxlen=LATEST)
+        self._live = Live(console=console, get_renderable=self._draw, refresh_per_second=4, transient=True)
+
+    def event(self, kind: str, **facts: Any) -> None:
+        """Take one event."""
+        line = self._progress.take(kind, facts)
+        if line is not None:
+            self._latest.append(line)
+
+    def __enter__(self) -> Panel:
+        self._live.__enter__()
+        return self
+
+    def __exit__(self, *failure: Any) -> None:
+        """Take the panel off the screen."""
+        self._live.__exit__(*failure)
+
+    def _draw(self) -> Group:
+        from rich.console import Group
+        from rich.progress_bar import ProgressBar
+        from rich.text import Text
+
+        at = self._progress
+        bar = ProgressBar(total=max(at.budget, 1), completed=min(at.evaluated, at.budget), width=40)
+        counts = " · ".join(f"{_words(status)} {count}" for status, count in sorted(at.counts.items()))
+        parts: list[Any] = [
+            Text(at.title, style="bold"),
+            bar,
+            Text(_standing(at)),
+            Text(f"best  {style.times(at.best)} (kernel {at.champion})", style="bold green"),
+            Text(counts or "no verdict yet", style="dim"),
+            Text(""),
+            *(Text(line, overflow="ellipsis", no_wrap=True) for line in self._latest),
+        ]
+        if at.host:
+            parts += [Text(""), Text(CPU_IS_NOT_GPU, style="yellow")]
+        return Group(*parts)
+
+
+def _standing(at: Progress) -> str:
+    minutes, seconds = divmod(int(at.seconds), 60)
+    cost = f" · ${at.cost_usd:.2f}" if at.cost_usd else ""
+    in_flight = f"{len(at.open)} in flight" + (f" and {at.comparing} comparison" if at.comparing else "")
+    return f"{at.evaluated}/{at.budget} evaluations · {in_flight} · {minutes}:{seconds:02}{cost} · {at.phase}"
+
+
+def _verdict(evaluation: Evaluation) -> str:
+    return _words(evaluation.status)
+
+
+def _words(name: str) -> str:
+    return str(name).replace("_", " ")
+
+
+def _short(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= WIDEST_NOTE else line[: WIDEST_NOTE - 1] + "…"
+
+
+def _plain(fact: Any) -> Any:
+    if isinstance(fact, str | int | float | bool | None):
+        return fact
+    if hasattr(fact, "model_dump"):
+        return fact.model_dump(mode="json")
+    if hasattr(fact, "__dataclass_fields__"):
+        return json.loads(to_json(fact))
+    return str(fact)

@@ -1,0 +1,75 @@
+"""How pictures look: colours that colour-blind eyes tell apart, little ink, two formats. No data enters here."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from evo.records import Status
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+INK = "#222222"
+QUIET = "#8a8a8a"
+FAINT = "#e6e6e6"
+WRONG = "#b02418"
+ACCENT = "#0072b2"
+# Okabe & Ito, "Color Universal Design" (2008): told apart with any of the common colour deficiencies.
+PALETTE = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00")
+DIVERGING = "PuOr"  # ColorBrewer; orange and purple stay apart for colour-blind eyes, grey stays the middle
+
+SHORT = {
+    Status.NO_PROPOSAL: "none",
+    Status.DUPLICATE: "same",
+    Status.BAD_LAUNCH: "launch",
+    Status.UNSUPPORTED: "unsup",
+    Status.COMPILE_ERROR: "compile",
+    Status.LAUNCH_ERROR: "launch",
+    Status.WRONG_ANSWER: "wrong",
+    Status.UNSAFE: "unsafe",
+    Status.TIMEOUT: "time",
+    Status.CRASH: "crash",
+}
+"""A word for each failure that fits above a column."""
+
+
+def figure(width: float, height: float) -> Figure:
+    """Return an empty figure of this size in inches, without pyplot's global state."""
+    from matplotlib import rcParams
+    from matplotlib.figure import Figure
+
+    rcParams["svg.hashsalt"] = "kernel-evo"  # the same run gives the same file
+    rcParams["svg.fonttype"] = "none"
+    return Figure(figsize=(width, height), layout="constrained", facecolor="white")
+
+
+def bare(axes: Axes, *, keep: tuple[str, ...] = ()) -> None:
+    """Take away the spines but those to `keep`, and quieten the ticks."""
+    for side, spine in axes.spines.items():
+        spine.set_visible(side in keep)
+        spine.set_color(QUIET)
+    axes.tick_params(colors=INK, length=0, labelsize=9)
+
+
+def title(axes: Axes, words: str, note: str, *, lift: float = 0.0) -> None:
+    """Write a title with a quiet line below it, `lift` points above where they would otherwise stand."""
+    axes.set_title(words, loc="left", fontsize=11, color=INK, pad=24 + lift)
+    axes.annotate(
+        note, (0, 1), (0, 8 + lift), xycoords="axes fraction", textcoords="offset points", fontsize=8.5, color=QUIET
+    )
+
+
+def save(picture: Figure, stem: Path) -> tuple[Path, ...]:
+    """Write `stem`.png and `stem`.svg and return both."""
+    files = stem.with_suffix(".png"), stem.with_suffix(".svg")
+    picture.savefig(files[0], dpi=160)
+    picture.savefig(files[1], metadata={"Date": None})
+    return files
+
+
+def times(factor: float) -> str:
+    """Return a factor for people: `1.04×`, `3.2×`, `41×`."""
+    digits = 2 if factor < 2 else 1 if factor < 10 else 0
+    return f"{factor:.{digits}f}×"

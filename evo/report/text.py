@@ -1,0 +1,132 @@
+"""What a person reads at the end of a run and in between: tables, diffs and sentences for a terminal, through rich.
+
+Figures come from `evo.report.summary` and `evo.report.history`; none is computed here.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from evo.records import Latency
+from evo.report import style
+from evo.report.history import History, Speedup
+from evo.report.summary import Kernel, Summary, summarise
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+    from rich.table import Table
+
+MOST_DIFF_LINES = 60
+
+
+def final(history: History) -> Iterator[RenderableType]:
+    """Yield the parts of the text at the end of a run: diff, table, doubts, what to do next."""
+    summary = summarise(history)
+    yield ""
+    if summary.best.candidate or history.source(0) != history.candidates[0].source:
+        yield from diff(history.candidates[0].source, history.source(history.champion), "initial", "best")
+    yield table(summary)
+    yield headline(summary)
+    yield from doubts(summary.doubts)
+    yield "\n[bold]Next[/bold]"
+    for command, why in next_commands(summary, history.folder):
+        yield f"  [cyan]{command}[/cyan]  [dim]{why}[/dim]"
+
+
+def diff(before: str, after: str, before_name: str, after_name: str) -> Iterator[RenderableType]:
+    """Yield a unified diff, cut where it gets long."""
+    from rich.syntax import Syntax
+
+    lines = list(difflib.unified_diff(before.splitlines(), after.splitlines(), before_name, after_name, lineterm=""))
+    if not lines:
+        return
+    yield Syntax("\n".join(lines[:MOST_DIFF_LINES]), "diff", theme="ansi_dark", background_color="default")
+    if len(lines) > MOST_DIFF_LINES:
+        yield f"[dim]… {len(lines) - MOST_DIFF_LINES} more lines[/dim]"
+
+
+def table(summary: Summary) -> Table:
+    """Return the latencies of the initial and the best kernel by case, with 95 % intervals."""
+    made = _table("case", "initial µs", "best µs", "speedup", "launch")
+    for case, first in summary.initial.latencies.items():
+        best = summary.best.latencies.get(case)
+        factor = _case_factor(summary.speedup, case, first, best)
+        config = " ".join(f"{name}={value}" for name, value in summary.best.configs.get(case, {}).items())
+        made.add_row(case, interval(first), interval(best), style.times(factor) if factor else "", config)
+    return made
+
+
+def headline(summary: Summary) -> str:
+    """Return the one sentence that says what came of the run."""
+    best = summary.best
+    cost = f", ${summary.cost['cost_usd']:.2f}" if summary.cost["calls"] else ""
+    spent = f"{summary.evaluations} evaluations, {summary.elapsed_s:.0f} s{cost}"
+    if summary.speedup is None:
+        return f"\nNo kernel was proved faster than the initial one ({spent})."
+    return f"\n[bold]Kernel {best.candidate} is {speedup(summary.speedup)} the initial one[/bold] ({spent})."
+
+
+def speedup(found: Speedup) -> str:
+    """Return `3.1× as fast as` with its interval and how it was measured."""
+    level = f"{found.confidence:.1%} interval" if found.confidence else "bounds"
+    bounds = f"{style.times(found.low)} to {style.times(found.high)}"
+    return f"{style.times(found.factor)} as fast ({level} {bounds}; {found.how}) as"
+
+
+def doubts(found: tuple[str, ...]) -> Iterator[str]:
+    """Yield the doubts as a list."""
+    from rich.markup import escape
+
+    if found:
+        yield "\n[bold yellow]Doubts[/bold yellow]"
+    for doubt in found:
+        yield f"  [yellow]•[/yellow] {escape(doubt)}"
+
+
+def next_commands(summary: Summary, run: Path) -> tuple[tuple[str, str], ...]:
+    """Return three commands that make sense after this run, each with its reason."""
+    more = 2 * max(summary.evaluations, 10)
+    return (
+        (f"evo show {run} {summary.best.candidate}", "the best kernel: source, verdict, parents"),
+        (f"evo verify {run}", "run the best kernel again and check it"),
+        (f"evo resume {run} --evaluations {more}", "go on searching"),
+    )
+
+
+def interval(latency: Latency | None) -> str:
+    """Return `123 (121–126)`, or a dash."""
+    if latency is None:
+        return "–"
+    return f"{_us(latency.median_us)} [dim]({_us(latency.low_us)}–{_us(latency.high_us)})[/dim]"
+
+
+def kernel_table(kernel: Kernel) -> Table:
+    """Return one kernel's latencies by case."""
+    made = _table("case", "latency µs", "noise", "launch")
+    for case, latency in kernel.latencies.items():
+        config = " ".join(f"{name}={value}" for name, value in kernel.configs.get(case, {}).items())
+        made.add_row(case, interval(latency), f"{latency.noise:.0%}", config)
+    return made
+
+
+def _case_factor(found: Speedup | None, case: str, first: Latency, best: Latency | None) -> float | None:
+    if found is not None and case in found.cases:
+        return found.cases[case]
+    return first.median_us / best.median_us if best is not None else None
+
+
+def _us(value: float) -> str:
+    return f"{value:.0f}" if value >= 100 else f"{value:.3g}"
+
+
+def _table(*columns: str) -> Table:
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+
+    made = Table(box=SIMPLE_HEAD, header_style="bold", pad_edge=False)
+    for index, column in enumerate(columns):
+        made.add_column(column, justify="left" if index in (0, len(columns) - 1) else "right")
+    return made

@@ -1,0 +1,154 @@
+"""Start and stop Ray: quiet, on loopback, with a private token, and with nothing left behind after kill -9.
+
+Ray itself offers no switch for some of this, so three of its private functions are replaced
+(`tests/evo/test_cluster.py` fails when a new Ray version moves them).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from typing import Any
+
+from evo.errors import RunError
+
+# Everything that Ray starts inherits this variable or keeps a log open in the folder that it names (some of Ray's
+# processes overwrite their environment with their title), so that the reaper knows it, also when the driver dies in
+# the middle of starting Ray.
+MARK = "EVO_RAY_FOLDER"
+
+# The reaper waits for end-of-file on its standard input (the driver is gone, however it went) and kills what bears
+# the driver's mark. Three rounds, since a process may be forking while the first one passes.
+_REAPER = """
+import os, shutil, sys, time
+sys.stdin.read()
+mark, folder = sys.argv[1], sys.argv[2]
+spared = {str(os.getpid()), sys.argv[3]}
+def marked(process):
+    with open(process + "/environ", "rb") as environ:
+        if mark.encode() in environ.read().split(bytes(1)):
+            return True
+    links = [process + "/fd/" + name for name in os.listdir(process + "/fd")]
+    return any(os.readlink(link).startswith(folder + "/") for link in links)
+for _ in range(3):
+    for name in os.listdir("/proc"):
+        try:
+            if name.isdigit() and name not in spared and marked("/proc/" + name):
+                os.kill(int(name), 9)
+        except OSError:
+            pass
+    time.sleep(0.3)
+shutil.rmtree(folder, ignore_errors=True)
+"""
+
+OBJECT_STORE_BYTES = 256 << 20
+
+
+@contextlib.contextmanager
+def local_ray(num_cpus: int, num_gpus: int = 0) -> Iterator[Any]:
+    """Run a Ray of our own for the length of the block and yield the `ray` module.
+
+    Args:
+        num_cpus: how many CPU tasks may run at once.
+        num_gpus: how many GPUs actors may claim.
+
+    Raises:
+        RunError: Ray does not start.
+    """
+    _prepare_environment()
+    import ray
+
+    _patch(ray)
+    # Socket paths are limited to 107 bytes, so the folder's name is short.
+    folder = tempfile.mkdtemp(prefix="evo-", dir="/tmp")
+    os.environ[MARK] = folder
+    reaper = _start_reaper(folder)
+    try:
+        _init(ray, num_cpus, num_gpus, folder)
+        yield ray
+    finally:
+        ray.shutdown()
+        del os.environ[MARK]
+        _finish(reaper)
+
+
+def _init(ray: Any, num_cpus: int, num_gpus: int, folder: str) -> None:
+    try:
+        ray.init(
+            num_cpus=num_cpus,
+            num_gpus=num_gpus,
+            include_dashboard=False,
+            log_to_driver=False,
+            logging_level="ERROR",
+            configure_logging=False,
+            object_store_memory=OBJECT_STORE_BYTES,
+            _node_ip_address="127.0.0.1",
+            _temp_dir=folder,
+        )
+    except Exception as error:
+        raise RunError(f"Ray does not start: {error}. `evo doctor` says what this machine lacks.") from error
+
+
+@contextlib.contextmanager
+def joined_ray(address: str) -> Iterator[Any]:
+    """Join a running cluster for the length of the block and yield the `ray` module.
+
+    Raises:
+        RunError: no cluster answers at `address`.
+    """
+    import ray
+
+    try:
+        ray.init(address=address, log_to_driver=False, logging_level="ERROR", configure_logging=False)
+    except Exception as error:
+        raise RunError(f"No Ray cluster answers at ray.address {address!r}: {error}") from error
+    try:
+        yield ray
+    finally:
+        ray.shutdown()
+
+
+def _prepare_environment() -> None:
+    os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
+    # MemTotal grows with use on some virtual machines, and the monitor would kill workers for it.
+    os.environ["RAY_memory_monitor_refresh_ms"] = "0"  # noqa: SIM112 (Ray reads it in this very case)
+    os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
+    # Without these, Ray writes a token to ~/.ray with mode 0644.
+    os.environ["RAY_AUTH_MODE"] = "token"
+    os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(32))
+
+
+def _patch(ray: Any) -> None:
+    import ray._private.services as services
+    import ray._private.worker as worker
+    from ray._raylet import Config  # type: ignore[attr-defined]  # a compiled module
+
+    # "127.0.0.1" would be swapped for the machine's own address, and Ray would listen on all interfaces.
+    services.resolve_ip_for_localhost = lambda host: host
+    # "(raylet) A worker died" would go to stdout even with log_to_driver=False.
+    worker.print_to_stdstream = lambda *args, **kwargs: None
+    # RAY_* variables are read once, at import, and somebody may have imported ray before us.
+    Config.initialize("")
+
+
+def _start_reaper(folder: str) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        [sys.executable, "-I", "-S", "-c", _REAPER, f"{MARK}={folder}", folder, str(os.getpid())],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+        env={},
+    )
+
+
+def _finish(reaper: subprocess.Popen[bytes]) -> None:
+    """Let the reaper see end-of-file: it sweeps what `ray.shutdown` left, and the folder."""
+    assert reaper.stdin is not None
+    reaper.stdin.close()
+    reaper.wait()

@@ -1,0 +1,368 @@
+"""The steady-state loop: model calls, screening and evaluation overlap, and everything is stored before it is used.
+
+One thread drives all of it. An `Open` task walks request → reply → candidate → screen → evaluation; each arrow is
+committed before the next begins, so that a killed run goes on at the last arrow.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from evaluators.device import Screened
+from evo.config import Config
+from evo.errors import RunError
+from evo.records import (
+    Candidate,
+    Compare,
+    Comparison,
+    Evaluation,
+    ModelReply,
+    ModelRequest,
+    Mutate,
+    Outcome,
+    Status,
+    Task,
+)
+from evo.runner.crew import Crew, Seat
+from evo.runner.mutation import Mutations, candidate_hash
+from evo.runner.observer import Observer
+from evo.search import Search
+from evo.store import Store
+
+INITIAL = Mutate(id=-1, operator="initial", model=-1, parents=())
+"""The task that the initial kernel is evaluated under."""
+
+# How long one wait for Ray lasts; budgets and Ctrl-C are looked at in between.
+POLL_S = 0.2
+# A candidate whose evaluator died gets a second one: it may have been the machine. Then it is the candidate.
+TRIES = 2
+
+
+@dataclass
+class Open:
+    """A task under way.
+
+    Attributes:
+        task: as asked.
+        replies: of the model so far.
+        request: the call in flight.
+        candidate: what it made.
+        screened: the pre-screen's word.
+        worker: the mutator worker that the call went to.
+        lost: how many evaluators died over it.
+    """
+
+    task: Task
+    replies: tuple[ModelReply, ...] = ()
+    request: ModelRequest | None = None
+    worker: Any = None
+    candidate: Candidate | None = None
+    screened: Screened | None = None
+    lost: int = 0
+
+    @property
+    def cost_usd(self) -> float:
+        """What its model calls cost, as far as prices are known."""
+        return sum(reply.cost_usd or 0.0 for reply in self.replies)
+
+
+@dataclass
+class Loop:
+    """One run's loop. Make it, `restore` what a store holds, then `work` until it returns why it stopped.
+
+    Attributes:
+        store: committed to before anything else happens.
+        search: asked and told.
+        mutations: steps operators.
+        crew: works on Ray.
+        config: budgets and the number of tasks in flight.
+        observer: hears of everything.
+        interrupted: says whether somebody asked the run to stop now.
+        clock: seconds of the run's whole life, earlier sittings included.
+    """
+
+    store: Store
+    search: Search
+    mutations: Mutations
+    crew: Crew
+    config: Config
+    observer: Observer
+    interrupted: Callable[[], bool]
+    clock: Callable[[], float]
+    _open: dict[int, Open] = field(default_factory=dict)
+    _waiting: dict[Any, tuple[int, Seat | None]] = field(default_factory=dict)
+    _queue: list[int] = field(default_factory=list)
+
+    def restore(self) -> None:
+        """Take up the tasks that were asked and never told; a reply that was paid for is never asked for again."""
+        for found in self.store.open_tasks():
+            opened = Open(found.task, found.replies, candidate=found.candidate)
+            self._open[found.task.id] = opened
+            self._go_on(opened)
+
+    def work(self) -> str:
+        """Run until a budget is used up, the search is exhausted, or somebody interrupts; return which."""
+        reason = None
+        while not self.interrupted():
+            reason = reason or self._exhausted()
+            if reason is None:
+                self._fill()
+            if not self._open:
+                reason = reason or self.search.finished
+                if reason is not None:
+                    return reason
+            self._seat_queue()
+            self._collect()
+        return "interrupted"
+
+    def evaluate_initial(self, candidate: Candidate) -> None:
+        """Judge the initial kernel and start the search with it.
+
+        Raises:
+            RunError: it is not right; the message is the verdict.
+        """
+        opened = Open(INITIAL, candidate=candidate)
+        self._open[INITIAL.id] = opened
+        self._go_on(opened)
+        while self._open and not self.interrupted():
+            self._seat_queue()
+            self._collect()
+
+    def compare_now(self, challenger: tuple[int, str], champion: tuple[int, str]) -> Comparison | None:
+        """Compare two kernels (id, source) outside the search; None when interrupted or the evaluator is lost."""
+        seat = self.crew.free_seat()
+        assert seat is not None, "nothing else is in flight when the search has ended"
+        ref = self.crew.compare(seat, challenger, champion, 1)
+        while not self.interrupted() and time.monotonic() < seat.deadline:
+            if self.crew.ray.wait([ref], timeout=POLL_S)[0]:
+                break
+        else:
+            return None
+        seat.ref = None
+        try:
+            comparison: Comparison = self.crew.ray.get(ref)
+        except self.crew.ray.exceptions.RayError as error:
+            self.observer.event("evaluator_lost", task=None, message=str(error).splitlines()[0])
+            return None
+        return comparison
+
+    # --- asking -----------------------------------------------------------------------------------------------
+
+    def _exhausted(self) -> str | None:
+        budget = self.config.budget
+        if budget.minutes is not None and self.clock() >= 60 * budget.minutes:
+            return self._drain("minutes")
+        if budget.cost_usd is not None and self.store.spent().cost_usd >= budget.cost_usd:
+            return self._drain("cost_usd")
+        if budget.target_speedup is not None and self.search.champion_ratio * budget.target_speedup <= 1:
+            return self._drain("target_speedup")
+        return None
+
+    def _drain(self, reason: str) -> str:
+        self.observer.event("draining", reason=reason, open=len(self._open))
+        return reason
+
+    def _fill(self) -> None:
+        while (task := self.search.ask()) is not None:
+            self.store.add_task(task)
+            self.observer.event("asked", task=task)
+            self._open[task.id] = Open(task)
+            self._go_on(self._open[task.id])
+
+    # --- one arrow further ------------------------------------------------------------------------------------
+
+    def _go_on(self, opened: Open) -> None:
+        if isinstance(opened.task, Compare):
+            self._queue.insert(0, opened.task.id)  # the champion decides what everybody else descends from
+        elif opened.candidate is None:
+            self._mutate(opened, opened.task)
+        elif opened.screened is None:
+            self._wait(self.crew.screen(opened.candidate.source), opened)
+        else:
+            self._queue.append(opened.task.id)
+
+    def _mutate(self, opened: Open, task: Mutate) -> None:
+        step = self.mutations.step(task, opened.replies)
+        if isinstance(step, ModelRequest):
+            opened.request, opened.worker = step, self.crew.worker
+            self._wait(self.crew.complete(task.model, step), opened)
+        elif step.source is None:
+            self._no_candidate(opened, Status.NO_PROPOSAL, None, step.note)
+        else:
+            self._propose(opened, task, step.source, step.note)
+
+    def _propose(self, opened: Open, task: Mutate, source: str, note: str) -> None:
+        digest = candidate_hash(source)
+        known = self.store.find_by_hash(digest)
+        if known is not None:
+            self._no_candidate(opened, Status.DUPLICATE, known, f"the same as candidate {known}: {note}")
+            return
+        number = self.store.next_candidate()
+        candidate = Candidate(number, task.id, source, digest, task.operator, task.parents, task.island, note)
+        self.store.add_candidate(candidate)
+        self.observer.event("proposed", candidate=candidate)
+        opened.candidate = candidate
+        self._go_on(opened)
+
+    def _no_candidate(self, opened: Open, status: Status, candidate: int | None, note: str) -> None:
+        outcome = Outcome(opened.task.id, candidate, status, cost_usd=opened.cost_usd)
+        self.store.tell(outcome)
+        self.observer.event("no_proposal", task=opened.task, status=status, note=note)
+        self._tell(outcome)
+
+    # --- Ray --------------------------------------------------------------------------------------------------
+
+    def _wait(self, ref: Any, opened: Open, seat: Seat | None = None) -> None:
+        self._waiting[ref] = (opened.task.id, seat)
+
+    def _seat_queue(self) -> None:
+        while self._queue and (seat := self.crew.free_seat()) is not None:
+            opened = self._open[self._queue.pop(0)]
+            if isinstance(opened.task, Compare):
+                pair = (opened.task.challenger, opened.task.champion)
+                challenger, champion = ((number, self._tuned(number)) for number in pair)
+                ref = self.crew.compare(seat, challenger, champion, opened.task.number)
+            else:
+                assert opened.candidate is not None
+                ref = self.crew.evaluate(seat, opened.candidate.id, opened.candidate.source, opened.screened)
+            self._wait(ref, opened, seat)
+
+    def _tuned(self, candidate: int) -> str:
+        evaluation = self.store.evaluation(candidate)
+        assert evaluation is not None, "only evaluated candidates are compared"
+        return evaluation.source
+
+    def _collect(self) -> None:
+        if not self._waiting:
+            return
+        done, _ = self.crew.ray.wait(list(self._waiting), num_returns=1, timeout=POLL_S)
+        for ref in done:
+            number, seat = self._waiting.pop(ref)
+            self._receive(ref, self._open[number], seat)
+        self._drop_overdue()
+
+    def _receive(self, ref: Any, opened: Open, seat: Seat | None) -> None:
+        try:
+            result = self.crew.ray.get(ref)
+        except self.crew.ray.exceptions.RayTaskError as error:
+            raise RunError(
+                f"task {opened.task.id} met a fault of the product itself, not of a kernel: {error}"
+            ) from error
+        except self.crew.ray.exceptions.RayError as error:
+            self._lost(opened, seat, str(error).splitlines()[0])
+            return
+        if seat is not None:
+            seat.ref = None
+        self._take(opened, result)
+
+    def _drop_overdue(self) -> None:
+        overdue = [seat for seat in self.crew.seats if seat.ref is not None and time.monotonic() > seat.deadline]
+        for seat in overdue:
+            number, _ = self._waiting.pop(seat.ref)
+            self._lost(self._open[number], seat, "the evaluator no longer answers")
+
+    def _lost(self, opened: Open, seat: Seat | None, why: str) -> None:
+        """A process died under a call: put a new one in its place; the second time it is the candidate's fault."""
+        opened.lost += 1
+        self.observer.event("evaluator_lost", task=opened.task, message=why)
+        if seat is not None:
+            self.crew.replace(seat)
+        elif opened.request is not None:
+            self.crew.replace_worker(opened.worker)
+        if opened.request is not None and opened.candidate is None:
+            self._take(opened, ModelReply("error", error=f"the mutator worker died: {why}"))
+        elif opened.lost < TRIES:
+            self._go_on(opened)
+        else:
+            self._take(opened, self._given_up(opened, why))
+
+    def _given_up(self, opened: Open, why: str) -> Evaluation | Comparison:
+        message = f"its evaluator died {opened.lost} times: {why}"
+        if isinstance(opened.task, Compare):
+            return Comparison(opened.task.challenger, opened.task.champion, Status.CRASH, message=message)
+        assert opened.candidate is not None
+        return Evaluation(opened.candidate.id, Status.CRASH, "evaluate", message, source=opened.candidate.source)
+
+    # --- results ----------------------------------------------------------------------------------------------
+
+    def _take(self, opened: Open, result: ModelReply | Screened | Evaluation | Comparison) -> None:
+        if isinstance(result, ModelReply):
+            self._take_reply(opened, result)
+        elif isinstance(result, Screened):
+            self._take_screened(opened, result)
+        elif isinstance(result, Evaluation):
+            self._take_evaluation(opened, result)
+        else:
+            self._take_comparison(opened, result)
+
+    def _take_reply(self, opened: Open, reply: ModelReply) -> None:
+        assert opened.request is not None
+        self.store.add_reply(opened.task.id, len(opened.replies), opened.request, reply)
+        self.observer.event("replied", task=opened.task, reply=reply)
+        if reply.fatal:
+            raise RunError(f"{reply.error}\nEverything so far is stored; mend it, then: evo resume {self.store.folder}")
+        opened.replies = (*opened.replies, reply)
+        opened.request = None
+        self._go_on(opened)
+
+    def _take_screened(self, opened: Open, screened: Screened) -> None:
+        assert opened.candidate is not None
+        self.observer.event("screened", candidate=opened.candidate, screened=screened)
+        opened.screened = screened
+        if screened.state != "rejected":
+            self._go_on(opened)
+            return
+        evaluation = Evaluation(
+            candidate=opened.candidate.id,
+            status=screened.status,
+            stage="screen",
+            message=screened.message,
+            source=opened.candidate.source,
+            findings=screened.findings,
+            resources=screened.resources,
+            screen=screened.state,
+            stage_seconds={"screen": screened.seconds},
+        )
+        self._take_evaluation(opened, evaluation)
+
+    def _take_evaluation(self, opened: Open, evaluation: Evaluation) -> None:
+        assert opened.candidate is not None
+        outcome = Outcome(
+            task=opened.task.id,
+            candidate=opened.candidate.id,
+            status=evaluation.status,
+            ratio=evaluation.ratio,
+            descriptors=evaluation.descriptors,
+            cost_usd=opened.cost_usd,
+        )
+        if opened.task is INITIAL and evaluation.status is not Status.OK:
+            where = f" ({evaluation.stage})" if evaluation.stage else ""
+            raise RunError(f"the initial kernel is {evaluation.status}{where}: {evaluation.message}")
+        self.store.add_evaluation_and_tell(evaluation, outcome)
+        kind = "initial" if opened.task is INITIAL else "evaluated"
+        self.observer.event(kind, candidate=opened.candidate, evaluation=evaluation)
+        self._tell(outcome)
+
+    def _take_comparison(self, opened: Open, comparison: Comparison) -> None:
+        outcome = Outcome(
+            task=opened.task.id,
+            candidate=comparison.challenger,
+            status=comparison.status,
+            ratio=comparison.ratio,
+            promoted=comparison.promoted,
+        )
+        self.store.add_comparison_and_tell(comparison, outcome)
+        self.observer.event("compared", comparison=comparison)
+        self._tell(outcome)
+        if comparison.promoted:
+            self.observer.event("champion", candidate=self.search.champion, ratio=self.search.champion_ratio)
+
+    def _tell(self, outcome: Outcome) -> None:
+        del self._open[outcome.task]
+        if outcome.task == INITIAL.id:
+            self.search.start(outcome)
+        else:
+            self.search.tell(outcome)

@@ -1,0 +1,26 @@
+"""What the runner tells whoever watches: a display, a log, a test. Nothing comes back."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+
+class Observer(Protocol):
+    """Receives the run's events as they are committed.
+
+    Kinds and their facts: `started` (folder, workload, device, config), `initial` (evaluation), `asked` (task),
+    `replied` (task, reply), `proposed` (candidate), `screened` (candidate, screened), `evaluated` (candidate,
+    evaluation), `no_proposal` (task, status, note), `compared` (comparison), `champion` (candidate, ratio),
+    `evaluator_lost` (message), `draining` (reason, open), `finale` (comparison), `stopped` (result).
+    """
+
+    def event(self, kind: str, **facts: Any) -> None:
+        """Take one event. Must return at once and raise nothing."""
+        ...
+
+
+class Silent:
+    """An observer that looks away."""
+
+    def event(self, kind: str, **facts: Any) -> None:
+        """Do nothing."""

@@ -1,0 +1,216 @@
+"""Begin a run or go on with one: from a config and a workload to a finished folder of records."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.metadata
+import os
+import platform
+import signal
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from evaluators.device import Setup
+from evaluators.oracle import self_test
+from evo.config import Budget, Config
+from evo.errors import WorkloadError
+from evo.population import island_count
+from evo.records import Candidate, Comparison, Device, Status, Workload
+from evo.runner import cluster, devices
+from evo.runner.crew import Crew
+from evo.runner.loop import Loop
+from evo.runner.mutation import Mutations, candidate_hash
+from evo.runner.observer import Observer
+from evo.search import Search
+from evo.store import Store
+from mutators import models
+
+VERSIONED = ("kernel-evo", "ray", "numpy", "optuna", "litellm", "cupy-cuda12x", "cupy-cuda13x")
+"""Distributions whose versions a run records."""
+
+
+@dataclass(frozen=True)
+class Result:
+    """How a run ended.
+
+    Attributes:
+        folder: of the run.
+        reason: `evaluations`, `idle`, `minutes`, `cost_usd`, `target_speedup` or `interrupted`.
+        champion: candidate id.
+        finale: the champion measured again beside the initial kernel as given; None when interrupted, or when the
+            champion is that very kernel.
+    """
+
+    folder: Path
+    reason: str
+    champion: int
+    finale: Comparison | None
+
+
+def run(config: Config, workload: Workload, folder: Path, observer: Observer) -> Result:
+    """Search from the beginning.
+
+    Args:
+        config: what to do.
+        workload: whole.
+        folder: exists and holds no run yet.
+        observer: hears of everything.
+
+    Raises:
+        WorkloadError: the oracle self-test fails: a wrong kernel would pass.
+        MutatorError: a model cannot be reached at all.
+        DeviceError: the device is missing.
+        RunError: the initial kernel is not right, or Ray does not start.
+    """
+    models.check(config.models)
+    device_name = devices.choose(config.device)
+    device = devices.make(device_name).describe()
+    _check_oracle(workload, config.seed)
+    config = _resolved(config, device_name)
+    initial = Candidate(0, -1, workload.initial, candidate_hash(workload.initial), "initial", (), 0)
+    with Store.create(
+        folder,
+        config=config,
+        workload=workload,
+        device=device,
+        initial=initial,
+        search_version=Search.version,
+        versions=_versions(),
+    ) as store:
+        return _sit(store, config, workload, device, observer)
+
+
+def resume(folder: Path, observer: Observer, budget: Callable[[Budget], Budget] = lambda old: old) -> Result:
+    """Go on with a run that was stopped or killed.
+
+    Args:
+        folder: of the run.
+        observer: hears of everything.
+        budget: returns the budget to go on with; the run's own by default.
+
+    Raises:
+        StoreError: no run is there, it is in use, or another search version wrote it.
+        DeviceError: the device is missing or not the one that the run began on.
+    """
+    with Store.open(folder) as store:
+        meta = store.meta()
+        config = meta.config.model_copy(update={"budget": budget(meta.config.budget)})
+        models.check(config.models)
+        if config != meta.config:
+            store.set_config(config)
+        device = devices.make(config.device).describe()
+        if device.fingerprint != meta.device.fingerprint:
+            observer.event("other_device", began_on=meta.device, now=device)
+        return _sit(store, config, meta.workload, device, observer)
+
+
+def _check_oracle(workload: Workload, seed: int) -> None:
+    reasons = self_test(workload, seed)
+    if reasons:
+        raise WorkloadError(
+            f"workload {workload.name}: its tolerance would let wrong kernels win:\n  "
+            + "\n  ".join(reasons)
+            + "\nTighten `tolerance`, or add a correctness or hidden case that tells them apart."
+        )
+
+
+def _resolved(config: Config, device: str) -> Config:
+    """Return the config with every `auto` replaced, so that a resumed run decides nothing anew."""
+    islands = island_count(config.search.islands, config.budget.evaluations)
+    search = config.search.model_copy(update={"islands": islands})
+    return config.model_copy(update={"device": device, "search": search})
+
+
+def _sit(store: Store, config: Config, workload: Workload, device: Device, observer: Observer) -> Result:
+    """One sitting: from Ray's start to its end."""
+    observer.event("started", folder=store.folder, workload=workload, device=device, config=config)
+    search = Search(config)
+    store.replay(search)
+    core = devices.timing_core(config.device)
+    setup = Setup(workload, config.timing, config.tuning, config.seed, workload.initial, core)
+    with devices.kept_off(core), _ray(config) as ray, _interrupts() as interrupted:
+        crew = Crew(ray, config.device, device, setup, config.models, seats=1, calls=config.search.in_flight)
+        try:
+            loop = Loop(
+                store=store,
+                search=search,
+                mutations=Mutations(store, config, workload, device),
+                crew=crew,
+                config=config,
+                observer=observer,
+                interrupted=interrupted,
+                clock=_clock(store),
+            )
+            reason = _work(loop, store)
+            finale = None if reason == "interrupted" else _finale(loop, store, workload)
+        finally:
+            crew.close()
+    store.stop(reason)
+    result = Result(store.folder, reason, search.champion, finale)
+    observer.event("stopped", result=result)
+    return result
+
+
+def _work(loop: Loop, store: Store) -> str:
+    if not store.events():
+        loop.evaluate_initial(store.candidate(0))
+    loop.restore()
+    return loop.work()
+
+
+def _finale(loop: Loop, store: Store, workload: Workload) -> Comparison | None:
+    """Measure the champion again, interleaved with the initial kernel as it was given."""
+    champion = loop.search.champion
+    evaluation = store.evaluation(champion)
+    if evaluation is None or evaluation.source == workload.initial:
+        return None
+    comparison = loop.compare_now((champion, evaluation.source), (0, workload.initial))
+    if comparison is not None and comparison.status is Status.OK:
+        store.set_finale(comparison)
+        loop.observer.event("finale", comparison=comparison)
+    return comparison
+
+
+def _ray(config: Config) -> AbstractContextManager[Any]:
+    if config.ray.address != "local":
+        return cluster.joined_ray(config.ray.address)
+    # At least two: a candidate's screening must not hold up the compilations that the evaluator waits for.
+    return cluster.local_ray(num_cpus=max(2, len(os.sched_getaffinity(0))))
+
+
+def _clock(store: Store) -> Callable[[], float]:
+    before, start = store.elapsed_s(), time.monotonic()
+    return lambda: before + time.monotonic() - start
+
+
+@contextlib.contextmanager
+def _interrupts() -> Iterator[Callable[[], bool]]:
+    """Turn the first Ctrl-C or SIGTERM into a flag, and the second into what it always was."""
+    seen: list[int] = []
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+
+    def note(number: int, frame: object) -> None:
+        if seen:
+            signal.signal(number, before[signal.Signals(number)])
+            os.kill(os.getpid(), number)
+        seen.append(number)
+
+    for number in before:
+        signal.signal(number, note)
+    try:
+        yield lambda: bool(seen)
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _versions() -> dict[str, str]:
+    versions = {"python": platform.python_version()}
+    for name in VERSIONED:
+        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+            versions[name] = importlib.metadata.version(name)
+    return versions

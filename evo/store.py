@@ -1,0 +1,394 @@
+"""What a run has stored: append records, read them back, replay them. Nothing is decided here.
+
+Every method that stores is one transaction, on the disk when it returns, so a killed run has lost nothing that it
+was told is stored. One writer, any number of readers beside it; `evo.database` sees to that.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Protocol
+
+from evo import rows
+from evo.config import Config
+from evo.database import FILE, Database
+from evo.errors import StoreError
+from evo.records import (
+    Candidate,
+    Comparison,
+    Device,
+    Evaluation,
+    ModelReply,
+    ModelRequest,
+    Outcome,
+    Task,
+    Workload,
+    to_json,
+)
+from evo.rows import Call, Event, Meta, OpenTask, Row, Spent
+from evo.schema import ANCESTORS, ELAPSED
+
+
+class Replayable(Protocol):
+    """The part of `evo.search.Search` that `Store.replay` needs."""
+
+    version: int
+
+    def start(self, outcome: Outcome) -> None:
+        """Begin with the initial kernel's outcome."""
+        ...
+
+    def ask(self) -> Task | None:
+        """Return the next task."""
+        ...
+
+    def tell(self, outcome: Outcome) -> None:
+        """Take in how a task ended."""
+        ...
+
+
+class Store:
+    """One run's database. Make one with `create`, `open` (both lock the run) or `read` (locks nothing).
+
+    Every method that stores raises `StoreError` when the disk is full or damaged, or when the record contradicts
+    what is stored; nothing of it is stored then. Every method that reads raises it when the database is damaged.
+
+    Attributes:
+        folder: the run's folder.
+    """
+
+    def __init__(self, folder: Path, database: Database) -> None:
+        """Wrap an open database; use `create`, `open` or `read`."""
+        self.folder = folder
+        self._database = database
+
+    # --- opening and closing ----------------------------------------------------------------------------------
+
+    @classmethod
+    def create(
+        cls,
+        folder: Path,
+        *,
+        config: Config,
+        workload: Workload,
+        device: Device,
+        initial: Candidate,
+        search_version: int,
+        versions: Mapping[str, str],
+    ) -> Store:
+        """Begin a run's database in `folder` and lock it.
+
+        Args:
+            folder: exists and holds no database.
+            config: resolved: every default filled in.
+            workload: frozen into the database.
+            device: that the run begins on.
+            initial: the initial kernel, candidate 0, whose task is -1.
+            search_version: `Search.version` of the search that will ask.
+            versions: distribution name -> version.
+
+        Raises:
+            StoreError: a run is there already.
+        """
+        if (folder / FILE).exists():
+            raise StoreError(f"{folder / FILE}: expected no database, found one; resume it, or use a new folder")
+        store = cls(folder, Database.writing(folder))
+        meta = Meta(config, workload, device, versions, search_version, created_at=0.0)
+        with store._database.transaction():
+            store._database.insert("runs", rows.meta_row(meta))
+            store._insert_candidate(initial)
+        return store
+
+    @classmethod
+    def open(cls, folder: Path) -> Store:
+        """Open a run's database to go on with it, and lock it.
+
+        Raises:
+            StoreError: there is none, it is locked (the message names the holder), damaged, or of a newer version.
+        """
+        _expect_database(folder)
+        store = cls(folder, Database.writing(folder))._begun()
+        with store._database.transaction():
+            store._database.execute("UPDATE runs SET stopped = NULL")
+        return store
+
+    @classmethod
+    def read(cls, folder: Path) -> Store:
+        """Open a run's database for reading alone; works beside a writer, and takes no lock.
+
+        Raises:
+            StoreError: there is none, it is damaged, or of another version.
+        """
+        _expect_database(folder)
+        return cls(folder, Database.reading(folder / FILE))._begun()
+
+    def _begun(self) -> Store:
+        if not self._database.query("SELECT 1 FROM runs"):
+            self.close()
+            raise StoreError(f"{self.folder}: the run was killed before it had begun; delete it and start a new one")
+        return self
+
+    def close(self) -> None:
+        """Close the database and give the lock back."""
+        self._database.close()
+
+    def __enter__(self) -> Store:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    # --- storing: each call is one transaction ----------------------------------------------------------------
+
+    def add_task(self, task: Task) -> None:
+        """Store a task that the search asked; comes before it is dispatched."""
+        with self._database.transaction():
+            self._database.insert("tasks", rows.task_row(task))
+            self._database.insert("events", {"kind": "ask", "task": task.id})
+
+    def add_reply(self, task: int, step: int, request: ModelRequest, reply: ModelReply) -> None:
+        """Store a model's reply; comes before it is acted on.
+
+        Args:
+            task: id of the task.
+            step: which call of the task, from 0.
+            request: what was asked.
+            reply: what came back.
+        """
+        with self._database.transaction():
+            self._database.insert("calls", rows.call_row(task, step, request, reply))
+
+    def add_candidate(self, candidate: Candidate) -> None:
+        """Store a candidate with its parents; a second one with the same hash is refused (see `find_by_hash`)."""
+        with self._database.transaction():
+            self._insert_candidate(candidate)
+
+    def add_evaluation(self, evaluation: Evaluation) -> None:
+        """Store a candidate's evaluation with its cases and trials."""
+        with self._database.transaction():
+            self._insert_evaluation(evaluation)
+
+    def add_comparison(self, task: int, comparison: Comparison) -> None:
+        """Store a comparison under its task's id."""
+        with self._database.transaction():
+            self._database.insert("comparisons", rows.comparison_row(task, comparison))
+
+    def tell(self, outcome: Outcome) -> None:
+        """Store what the search is about to be told; the outcome of task -1 is the search's start."""
+        with self._database.transaction():
+            self._insert_outcome(outcome)
+
+    def add_evaluation_and_tell(self, evaluation: Evaluation, outcome: Outcome) -> None:
+        """Store an evaluation and what the search is told of it, both or neither."""
+        with self._database.transaction():
+            self._insert_evaluation(evaluation)
+            self._insert_outcome(outcome)
+
+    def add_comparison_and_tell(self, comparison: Comparison, outcome: Outcome) -> None:
+        """Store a comparison and what the search is told of it, both or neither."""
+        with self._database.transaction():
+            self._database.insert("comparisons", rows.comparison_row(outcome.task, comparison))
+            self._insert_outcome(outcome)
+
+    def stop(self, reason: str) -> None:
+        """Store why the run stops, in one word; opening it again takes that back."""
+        with self._database.transaction():
+            self._database.execute("UPDATE runs SET stopped = :reason", reason=reason)
+
+    # --- reading ----------------------------------------------------------------------------------------------
+
+    def meta(self) -> Meta:
+        """Return what the run is made of."""
+        return rows.to_meta(self._database.query("SELECT * FROM runs")[0])
+
+    def events(self) -> list[Event]:
+        """Return the search's history in order."""
+        found = self._database.query(
+            "SELECT events.*, tasks.record, tasks.kind AS task_kind FROM events "
+            "LEFT JOIN tasks ON tasks.id = events.task ORDER BY seq"
+        )
+        return [rows.to_event(row) for row in found]
+
+    def tasks(self) -> list[Task]:
+        """Return every task in order."""
+        found = self._database.query("SELECT record, kind FROM tasks ORDER BY id")
+        return [rows.to_task(row["record"], row["kind"]) for row in found]
+
+    def calls(self, task: int | None = None) -> list[Call]:
+        """Return the model calls of a task, or of the whole run, in order."""
+        condition = "1" if task is None else "task = :task"
+        sql = f"SELECT * FROM calls WHERE {condition} ORDER BY task, step"
+        found = self._database.query(sql, task=task)
+        return [rows.to_call(row) for row in found]
+
+    def replies(self, task: int) -> tuple[ModelReply, ...]:
+        """Return the replies that a task has had, in order: what its operator's `step` is given."""
+        return tuple(call.reply for call in self.calls(task))
+
+    def candidate(self, candidate: int) -> Candidate:
+        """Return one candidate.
+
+        Raises:
+            StoreError: there is no such candidate.
+        """
+        found = self._candidates("id = :id", id=candidate)
+        if not found:
+            last = self.next_candidate() - 1
+            raise StoreError(f"{self.folder}: expected a candidate from 0 to {last}, found {candidate}")
+        return found[0]
+
+    def candidates(self) -> list[Candidate]:
+        """Return every candidate in order, the initial kernel (0) first."""
+        return self._candidates()
+
+    def evaluation(self, candidate: int) -> Evaluation | None:
+        """Return the evaluation of a candidate, or None while it has none."""
+        return self._evaluations("candidate = :id", id=candidate).get(candidate)
+
+    def evaluations(self) -> dict[int, Evaluation]:
+        """Return every evaluation by candidate, in order."""
+        return self._evaluations()
+
+    def comparisons(self) -> dict[int, Comparison]:
+        """Return every comparison by its task's id, in order."""
+        found = self._database.query("SELECT * FROM comparisons ORDER BY task")
+        return {row["task"]: rows.to_comparison(row) for row in found}
+
+    def find_by_hash(self, digest: str) -> int | None:
+        """Return the id of the candidate whose hash this is, or None."""
+        found = self._database.query("SELECT id FROM candidates WHERE hash = :hash", hash=digest)
+        return found[0]["id"] if found else None
+
+    def next_candidate(self) -> int:
+        """Return the id that the next candidate gets."""
+        found: int = self._database.query("SELECT coalesce(max(id), -1) + 1 AS id FROM candidates")[0]["id"]
+        return found
+
+    def ancestors(self, candidate: int) -> dict[int, int]:
+        """Return all ancestors as id -> generations back, nearest first, the candidate itself (0) included."""
+        return {row["id"]: row["depth"] for row in self._database.query(ANCESTORS, candidate=candidate)}
+
+    def children(self, candidate: int) -> list[int]:
+        """Return the ids of the candidates that have this one as a parent, in order."""
+        found = self._database.query(
+            "SELECT DISTINCT child FROM parents WHERE parent = :id ORDER BY child", id=candidate
+        )
+        return [row["child"] for row in found]
+
+    def spent(self) -> Spent:
+        """Return what all model calls so far have cost."""
+        found = self._database.query(
+            "SELECT count(*) AS calls, coalesce(sum(input_tokens), 0) AS input_tokens, "
+            "coalesce(sum(output_tokens), 0) AS output_tokens, coalesce(sum(cost_usd), 0.0) AS cost_usd, "
+            "count(*) - count(cost_usd) AS unpriced FROM calls"
+        )
+        return Spent(**found[0])
+
+    def elapsed_s(self) -> float:
+        """Return for how many seconds the run has been worked on: from each opening to its close or last record."""
+        elapsed: float = self._database.query(ELAPSED)[0]["seconds"]
+        return elapsed
+
+    def open_tasks(self) -> list[OpenTask]:
+        """Return the tasks that were asked and not told, in order, with all that is stored of them."""
+        found = self._database.query(
+            "SELECT tasks.id, record, kind, candidates.id AS candidate FROM tasks "
+            "LEFT JOIN candidates ON candidates.task = tasks.id "
+            "WHERE NOT EXISTS (SELECT 1 FROM events WHERE events.task = tasks.id AND events.kind = 'tell') "
+            "ORDER BY tasks.id"
+        )
+        comparisons = self.comparisons()
+        return [
+            OpenTask(
+                task=rows.to_task(row["record"], row["kind"]),
+                replies=self.replies(row["id"]),
+                candidate=None if row["candidate"] is None else self.candidate(row["candidate"]),
+                evaluation=None if row["candidate"] is None else self.evaluation(row["candidate"]),
+                comparison=comparisons.get(row["id"]),
+            )
+            for row in found
+        ]
+
+    def replay(self, search: Replayable) -> None:
+        """Fold the stored history into a fresh search, checking that it asks what is stored.
+
+        Raises:
+            StoreError: the search is of another version, or asks something else.
+        """
+        meta = self.meta()
+        if meta.search_version != search.version:
+            raise self._foreign(meta, f"version {meta.search_version}; this one is version {search.version}")
+        for event in self.events():
+            if event.outcome is None:
+                asked = search.ask()
+                if asked != event.task:
+                    raise self._foreign(meta, f"event {event.seq} holds {event.task}; this one asks {asked}")
+            elif event.task is None:
+                search.start(event.outcome)
+            else:
+                search.tell(event.outcome)
+
+    def check(self) -> tuple[str, ...]:
+        """Return what is wrong with the database file; empty when it is sound."""
+        try:
+            damage = [row["integrity_check"] for row in self._database.query("PRAGMA integrity_check")]
+            orphans = self._database.query("PRAGMA foreign_key_check")
+        except StoreError as error:
+            return (str(error),)
+        lacking = (f"a row of {row['table']} lacks its {row['parent']}" for row in orphans)
+        return (*(line for line in damage if line != "ok"), *lacking)
+
+    # --- inside -----------------------------------------------------------------------------------------------
+
+    def _insert_candidate(self, candidate: Candidate) -> None:
+        self._database.insert("candidates", rows.candidate_row(candidate))
+        self._database.insert("parents", *rows.parent_rows(candidate))
+
+    def _insert_evaluation(self, evaluation: Evaluation) -> None:
+        self._database.insert("evaluations", rows.evaluation_row(evaluation))
+        self._database.insert("case_results", *rows.case_rows(evaluation))
+        self._database.insert("trials", *rows.trial_rows(evaluation))
+
+    def _insert_outcome(self, outcome: Outcome) -> None:
+        start = outcome.task < 0
+        row = {"kind": "start" if start else "tell", "task": None if start else outcome.task}
+        self._database.insert("events", row | {"outcome": to_json(outcome)})
+
+    def _candidates(self, condition: str = "1", **parameters: Any) -> list[Candidate]:
+        found = self._database.query(f"SELECT * FROM candidates WHERE {condition} ORDER BY id", **parameters)
+        parents: dict[int, list[int]] = defaultdict(list)
+        for row in self._database.query(
+            "SELECT child, parent FROM parents JOIN candidates ON candidates.id = child "
+            f"WHERE {condition} ORDER BY child, position",
+            **parameters,
+        ):
+            parents[row["child"]].append(row["parent"])
+        return [rows.to_candidate(row, parents[row["id"]]) for row in found]
+
+    def _evaluations(self, condition: str = "1", **parameters: Any) -> dict[int, Evaluation]:
+        cases = self._by_candidate("case_results", condition, parameters)
+        trials = self._by_candidate("trials", condition, parameters)
+        sql = f"SELECT * FROM evaluations WHERE {condition} ORDER BY candidate"
+        found = {row["candidate"]: row for row in self._database.query(sql, **parameters)}
+        return {id: rows.to_evaluation(row, cases[id], trials[id]) for id, row in found.items()}
+
+    def _by_candidate(self, table: str, condition: str, parameters: Row) -> defaultdict[int, list[Row]]:
+        found: defaultdict[int, list[Row]] = defaultdict(list)
+        sql = f"SELECT * FROM {table} WHERE {condition} ORDER BY candidate, position"
+        for row in self._database.query(sql, **parameters):
+            found[row["candidate"]].append(row)
+        return found
+
+    def _foreign(self, meta: Meta, what: str) -> StoreError:
+        wrote = meta.versions.get("kernel-evo", "another version")
+        return StoreError(
+            f"{self.folder}: written by another search version: {what}. Go on with kernel-evo {wrote}, which wrote "
+            "it, or start a new run whose initial kernel is this run's best.cu"
+        )
+
+
+def _expect_database(folder: Path) -> None:
+    if not (folder / FILE).is_file():
+        raise StoreError(f"{folder}: expected a run's folder, found no {FILE} in it; runs lie in results/run-NNN")

@@ -1,0 +1,44 @@
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mutators.fences import Block, blocks, clean, fence, outside
+
+hostile = st.text(st.sampled_from("`~ \nab\r\x1b[0m*/#\u202e\u2028\x00é"), max_size=60)
+
+
+@given(st.one_of(hostile, st.text(max_size=200)))
+def test_whatever_is_quoted_stays_inside_its_fence(text: str) -> None:
+    quoted = f"before\n{fence(text)}\nafter"
+    (block,) = blocks(quoted)
+    assert block.closed
+    assert block.language == "text"
+    assert block.text.strip("\n") == clean(text).strip("\n")
+    assert outside(quoted) == "before\nafter"
+
+
+@given(st.lists(st.tuples(st.sampled_from(["cuda", "cpp", ""]), hostile), max_size=4))
+def test_several_quotations_are_read_back_in_order(parts: list[tuple[str, str]]) -> None:
+    text = "\nprose\n".join(fence(content, language) for language, content in parts)
+    assert [block.language for block in blocks(text)] == [language for language, _ in parts]
+
+
+def test_terminal_escapes_and_bidirectional_overrides_are_taken_out() -> None:
+    assert clean("a\x1b[31mred\x1b[0m \u202eback\u202c\x07\r\nnext\ttab") == "ared back\nnext\ttab"
+
+
+def test_an_unclosed_block_reaches_to_the_end() -> None:
+    assert blocks("say\n```cuda\nint x;\nint y;") == (Block("cuda", "int x;\nint y;\n", closed=False),)
+
+
+def test_a_fence_inside_a_list_item_is_a_fence() -> None:
+    assert blocks("1. do\n    ```cuda\n    int x;\n    ```\n2. more") == (Block("cuda", "    int x;\n", closed=True),)
+
+
+def test_a_shorter_fence_inside_a_longer_one_is_content() -> None:
+    assert blocks("````\n```\ninside\n```\n````") == (Block("", "```\ninside\n```\n", closed=True),)
+
+
+def test_inline_code_is_no_fence() -> None:
+    assert blocks("```not a fence``` at all") == ()
