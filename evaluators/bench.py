@@ -10,8 +10,8 @@ import hashlib
 import os
 import stat
 from collections import OrderedDict
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evaluators.scratch import Scratch
-from evaluators.supervisor import Supervisor
+from evaluators.supervisor import Reply
 from evaluators.validate import compare_output
 from evo import workload as workloads
 from evo.records import (
@@ -144,12 +144,21 @@ class CaseCache:
 
 
 class Bench:
-    """Runs programs of one workload on one device; owns neither the child nor the folders."""
+    """Runs programs of one workload.
 
-    def __init__(self, workload: Workload, data: CaseCache, supervisor: Supervisor, scratch: Scratch) -> None:
+    Args:
+        workload: gives parameters, cases and tolerances.
+        data: of its cases.
+        run_job: (job, deadline in seconds) -> reply; the harness's, or a device's own.
+        scratch: where the jobs' folders come from.
+    """
+
+    def __init__(
+        self, workload: Workload, data: CaseCache, run_job: Callable[[Job, float], Reply], scratch: Scratch
+    ) -> None:
         self._workload = workload
         self._data = data
-        self._supervisor = supervisor
+        self._run_job = run_job
         self._scratch = scratch
 
     def run(self, program: Program, case: Case, shots: Shots) -> Outcome:
@@ -160,7 +169,7 @@ class Bench:
         with self._scratch.folder(nbytes) as folder:
             _fill(folder, program, data)
             job = self._job(folder, program, case, data, buffers, shots)
-            result, wall_s = self._supervisor.run(job, job.timeout_s + GRACE_S + nbytes / SLOWEST_BYTES_PER_S)
+            result, wall_s = self._run_job(job, job.timeout_s + GRACE_S + nbytes / SLOWEST_BYTES_PER_S)
             if result.status is not Status.OK:
                 return Outcome(result.status, result.message, result.findings, wall_s=wall_s)
             return self._judge(folder, case, data, result, wall_s)
@@ -191,22 +200,27 @@ class Bench:
 
     def _buffers(self, plan: LaunchPlan, case: Case) -> tuple[Buffer, ...]:
         parameters = [p for p in self._workload.parameters if p.direction is not Direction.SCALAR]
-        workspaces = (
-            Buffer(name, "uint8", nbytes, Direction.OUT) for name, nbytes in plan.workspaces.items()
-        )
+        workspaces = (Buffer(name, "uint8", nbytes, Direction.OUT) for name, nbytes in plan.workspaces.items())
         return (*(_buffer(p, case) for p in parameters), *workspaces)
 
     def _judge(self, folder: Path, case: Case, data: CaseData, result: JobResult, wall_s: float) -> Outcome:
-        timed = {"samples_us": result.samples_us, "wall_us": result.wall_us, "wall_s": wall_s}
+        timed = Outcome(
+            Status.OK,
+            findings=result.findings,
+            samples_us=result.samples_us,
+            wall_us=result.wall_us,
+            wall_s=wall_s,
+        )
         try:
             changed = self._changed_input(folder, data)
             outputs = {p.name: _read(folder, p, case) for p in self._workload.outputs}
         except OSError as error:
-            return Outcome(Status.UNSAFE, f"a buffer's file is not what the harness left: {error}", **timed)
+            message = f"a buffer's file is not what the harness left: {error}"
+            return replace(timed, status=Status.UNSAFE, message=message)
         if changed:
-            return Outcome(Status.UNSAFE, changed, result.findings, **timed)
+            return replace(timed, status=Status.UNSAFE, message=changed)
         status, message, error_units = self._compare(outputs, case, data)
-        return Outcome(status, message, result.findings, error_units, digest=_digest(outputs), **timed)
+        return replace(timed, status=status, message=message, error=error_units, digest=_digest(outputs))
 
     def _changed_input(self, folder: Path, data: CaseData) -> str:
         """Say which input came back changed, or return ""."""
@@ -220,9 +234,7 @@ class Bench:
                 return _describe_change(parameter, sent, back, int(np.argmax(changed)))
         return ""
 
-    def _compare(
-        self, outputs: Mapping[str, Array], case: Case, data: CaseData
-    ) -> tuple[Status, str, float]:
+    def _compare(self, outputs: Mapping[str, Array], case: Case, data: CaseData) -> tuple[Status, str, float]:
         worst = 0.0
         for parameter in self._workload.outputs:
             verdict = compare_output(
@@ -293,5 +305,5 @@ def _describe_change(parameter: Parameter, sent: Array, back: bytes, first_byte:
 def _digest(outputs: Mapping[str, Array]) -> str:
     digest = hashlib.sha256()
     for name in sorted(outputs):
-        digest.update(_as_bytes(outputs[name]))
+        digest.update(_as_bytes(outputs[name]).data)
     return digest.hexdigest()

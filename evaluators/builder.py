@@ -5,10 +5,10 @@ The compiler runs in processes of its own, so that threads are enough. Nothing i
 
 from __future__ import annotations
 
+import functools
 import os
 from concurrent.futures import Future, ThreadPoolExecutor
 
-from evaluators.bench import Program
 from evaluators.device import Builder, DevicePlugin
 from evo.kernel import Kernel
 from evo.records import Binary, Case, CompileRequest, Config, Device, LaunchPlan, Workload
@@ -25,10 +25,8 @@ class LocalBuilder:
 
     def __init__(self, device: DevicePlugin, workers: int | None = None, avoid: int | None = None) -> None:
         self._device = device
-        everywhere = os.sched_getaffinity(0)
-        self._cores = (everywhere - {avoid}) or everywhere
         self._pool = ThreadPoolExecutor(
-            workers or len(self._cores), thread_name_prefix="compile", initializer=self._keep_off
+            workers or len(_cores_but(avoid)), "compile", initializer=keep_off, initargs=(avoid,)
         )
 
     def submit(self, request: CompileRequest) -> Future[Binary]:
@@ -39,8 +37,20 @@ class LocalBuilder:
         """Drop what is queued and wait for what runs."""
         self._pool.shutdown(cancel_futures=True)
 
-    def _keep_off(self) -> None:
-        os.sched_setaffinity(0, self._cores)
+
+def keep_off(core: int | None) -> None:
+    """Keep this thread, and the processes that it starts, off the core that measures; None frees it."""
+    os.sched_setaffinity(0, _cores_but(core))
+
+
+def _cores_but(core: int | None) -> set[int]:
+    everywhere = _allowed_cores()
+    return (everywhere - {core}) or everywhere
+
+
+@functools.cache
+def _allowed_cores() -> set[int]:
+    return os.sched_getaffinity(0)
 
 
 class Programs:
@@ -61,14 +71,10 @@ class Programs:
         """Start the build that a plan needs, unless it is under way already."""
         key = (tuple(sorted(plan.defines.items())), plan.options)
         if key not in self._builds:
-            self._builds[key] = self._builder.submit(self.request(plan))
+            self._builds[key] = self._builder.submit(request(self.kernel, plan, self._device.arch))
         return self._builds[key]
 
-    def request(self, plan: LaunchPlan, flavour: str = "plain") -> CompileRequest:
-        """Return what a plan asks of the compiler."""
-        kernel, arch = self.kernel, self._device.arch
-        return CompileRequest(kernel.source, kernel.kernels, plan.defines, plan.options, arch, flavour)
 
-    def program(self, plan: LaunchPlan) -> Program:
-        """Wait for a plan's build, which must have gone well."""
-        return Program(plan, self.submit(plan).result().image)
+def request(kernel: Kernel, plan: LaunchPlan, arch: str, flavour: str = "plain") -> CompileRequest:
+    """Return what a plan asks of a compiler."""
+    return CompileRequest(kernel.source, kernel.kernels, plan.defines, plan.options, arch, flavour)

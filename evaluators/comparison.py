@@ -13,12 +13,16 @@ import numpy as np
 from evaluators import timing
 from evaluators.bench import Outcome
 from evaluators.builder import Programs
-from evaluators.lab import Lab, time_limit_s
+from evaluators.lab import CORRECTNESS_TIMEOUT_S, Lab, time_limit_s
 from evo.records import Case, Comparison, Role, Status
 from evo.statistics import SequentialComparison, alpha_for
 
 JOB_S = 0.04
 """Wall time for the samples of one kernel on one case in half a block."""
+WARM_S = 0.01
+"""Warming up in each job: for page faults, not for a clock, since blocks follow each other without a pause."""
+LAUNCHES = 2
+"""Timed launches that a kernel gets in half a block however slow it is: more blocks tell more than more launches."""
 CONFIRM_BLOCKS = (5, 10)
 """Fewest and most blocks of the second process."""
 
@@ -110,16 +114,11 @@ class _Blocks:
 
     def _latency_us(self, contender: Contender, case: Case, salt: int) -> float:
         key = (contender.id, case.name)
-        rules = timing.rules(self._lab.setup.timing, JOB_S, least=3)
-        limit_s = self._limits.get(case.name)
-        taken = self._lab.time(
-            contender.programs,
-            case,
-            rules,
-            salt=salt,
-            guess_us=self._guesses.get(key),
-            **({} if limit_s is None else {"limit_s": limit_s}),
-        )
+        settings = self._lab.setup.timing
+        rules = timing.Rules(settings.warmup, WARM_S, settings.launches, LAUNCHES, JOB_S)
+        limit_s = self._limits.get(case.name, CORRECTNESS_TIMEOUT_S)
+        guess_us = self._guesses.get(key)
+        taken = self._lab.time(contender.programs, case, rules, salt=salt, guess_us=guess_us, limit_s=limit_s)
         if taken.failed is not None:
             raise _Failed(contender, taken.failed)
         self._guesses.setdefault(key, taken.median_us)

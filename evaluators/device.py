@@ -101,7 +101,10 @@ class EvaluatorLike(Protocol):
 class DevicePlugin(Protocol):
     """A device backend. Its fields are its options; it is picklable and holds no state.
 
-    A plug-in whose results need no checker may carry a class attribute `prescreen = False`.
+    A plug-in whose candidates need no checker may carry a class attribute `prescreen = False`.
+
+    Before every run of a plan, outputs and workspaces hold poison: one 16-bit word from 0xff81 to 0xffff repeated, NaN
+    in every floating format, another for another `Job.seed`; writable module globals hold what they were loaded with.
     """
 
     def describe(self) -> Device:

@@ -50,7 +50,7 @@ class Evaluator:
         """
         lab = self._lab
         if screened is None:
-            screened = prescreen.screen(source, lab.setup.workload, lab.plugin, lab.setup.seed)
+            screened = self._screen(source)
         if screened.state == "rejected":
             return prescreen.rejection(candidate, source, screened, lab.facts.fingerprint)
         return _Judgement(lab, candidate, source, screened).verdict()
@@ -68,6 +68,12 @@ class Evaluator:
         """
         contenders = [comparison.Contender(id, self._lab.programs(text)) for id, text in (challenger, champion)]
         return comparison.compare(self._lab, contenders[0], contenders[1], number)
+
+    def _screen(self, source: str) -> Screened:
+        lab = self._lab
+        if not prescreen.applies_to(lab.plugin):
+            return prescreen.not_screened()
+        return prescreen.screen(source, lab.setup.workload, lab.facts, lab.setup.seed)
 
     def close(self) -> None:
         """Stop the children and the builds, and remove scratch folders. May be called twice."""
@@ -248,7 +254,10 @@ class _Judgement:
             doubts=tuple(dict.fromkeys(self._doubts)),
             stage_seconds=self._seconds,
         )
-        return verdict if failure else replace(verdict, **_scores(self._cases))
+        if failure is not None:
+            return verdict
+        score_us, ratio = _scores(self._cases)
+        return replace(verdict, score_us=score_us, ratio=ratio)
 
     def _described(self) -> dict[str, str]:
         cases = self._lab.cases(Role.PERFORMANCE)
@@ -262,13 +271,11 @@ class _Judgement:
         return descriptors.describe(kernel, workload, cases[0], plan, self._resources)
 
 
-def _scores(results: list[CaseResult]) -> dict[str, float | None]:
-    """Return `score_us` and `ratio`: geometric means over the performance cases."""
+def _scores(results: list[CaseResult]) -> tuple[float | None, float | None]:
+    """Return the score in microseconds and the ratio to the anchor: geometric means over the performance cases."""
     timed = [(result.latency.median_us, result.anchor_us) for result in results if result.latency]
     if not timed:
-        return {}
+        return None, None
     ratios = [median_us / anchor_us for median_us, anchor_us in timed if anchor_us]
-    return {
-        "score_us": geometric_mean(median_us for median_us, _ in timed),
-        "ratio": geometric_mean(ratios) if len(ratios) == len(timed) else None,
-    }
+    score_us = geometric_mean(median_us for median_us, _ in timed)
+    return score_us, geometric_mean(ratios) if len(ratios) == len(timed) else None

@@ -74,13 +74,14 @@ class Refused(Exception):
         return f"line {self.line}: {self.message}" if self.line else self.message
 
 
-def translate(source: str, kernels: Sequence[str], defines: Mapping[str, int]) -> str:
+def translate(source: str, kernels: Sequence[str], defines: Mapping[str, int], *, unroll: bool = True) -> str:
     """Return the translation unit for a candidate's source.
 
     Args:
         source: the candidate's text.
         kernels: what launches name: functions, or instances of templates such as ``gemm<64, 4>``.
         defines: macros; they are set behind the library's headers, so that no name can disturb those.
+        unroll: whether `#pragma unroll` is kept: with every access instrumented it would make a program too large.
 
     Raises:
         Refused: the source uses something that the host device has not.
@@ -91,9 +92,9 @@ def translate(source: str, kernels: Sequence[str], defines: Mapping[str, int]) -
     text = _INCLUDE.sub("", source)
     text = _bind_dynamic_shared(text)
     text = _EXTERN_C.sub(r'extern\1"C++"', text)
-    text = _translate_unroll(text, defines)
+    text = _translate_unroll(text, defines) if unroll else _UNROLL.sub("", text)
     macros = "".join(f"#define {name} {value}\n" for name, value in sorted(defines.items()))
-    return f'#include "cuda_host.hpp"\n{macros}namespace cuda_user {{\n#line 1 "{FILE}"\n{text}\n}}\n{_table(kernels)}'
+    return f'#include "cuda_host.hpp"\n{macros}namespace cuda_user {{\n#line 1 "{FILE}"\n{text}\n{_table(kernels)}'
 
 
 def blank(source: str) -> str:
@@ -177,7 +178,7 @@ def _unroll_count(argument: str, defines: Mapping[str, int]) -> int:
 def _table(kernels: Sequence[str]) -> str:
     rows = "".join(f"{row}\n" for row in _rows(kernels))
     return (
-        f'#line 1 "{TABLE}"\nnamespace cuda_user {{\nextern const ::cuda_host::Kernel host_kernels[] = {{\n{rows}'
+        f'#line 1 "{TABLE}"\nextern const ::cuda_host::Kernel host_kernels[] = {{\n{rows}'
         "{nullptr, nullptr, nullptr, 0}};\n}\nnamespace cuda_host {\n"
         "extern const Kernel* const kernels = ::cuda_user::host_kernels;\n}\n"
     )

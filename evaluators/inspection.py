@@ -119,7 +119,7 @@ def _refuse_directive(token: Token) -> Iterator[Refusal]:
     elif name[0] == "pragma":
         yield from _refuse_pragma(token.line, rest)
     elif token.text and name[0] not in _DIRECTIVES:
-        why = "is no directive that a kernel may use" + did_you_mean(name[0], _DIRECTIVES)
+        why = "is no directive that a kernel may use"
         yield refuse(Status.UNSAFE, token.line, f"#{token.text}", why)
 
 
@@ -135,8 +135,9 @@ def _refuse_include(token: Token, target: str) -> Iterator[Refusal]:
     if name.startswith(("/", "~")) or ".." in name or "\\" in name:
         yield refuse(Status.UNSAFE, token.line, words, "reaches for a file of this machine; a kernel may not")
         return
+    near = did_you_mean(name, INCLUDES)
     why = "is no header that a kernel may include: it stands alone, with CUDA's own headers"
-    yield refuse(Status.UNSUPPORTED, token.line, words, why + did_you_mean(name, INCLUDES))
+    yield refuse(Status.UNSUPPORTED, token.line, words, why + (near if near.startswith("; did") else ""))
 
 
 def _refuse_pragma(line: int, text: str) -> Iterator[Refusal]:
@@ -225,7 +226,7 @@ def _refuse_attributes(own: Sequence[Token]) -> Iterator[Refusal]:
             plain = re.sub(r"^__(\w+)__$", r"\1", name.text)
             if plain not in _ATTRIBUTES:
                 why = "is not among the attributes that a kernel may use"
-                yield refuse(Status.UNSAFE, name.line, name.text, why + did_you_mean(plain, _ATTRIBUTES))
+                yield refuse(Status.UNSAFE, name.line, name.text, why)
 
 
 def _attribute_names(after: Sequence[Token]) -> Iterator[Token]:

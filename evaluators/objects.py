@@ -87,7 +87,7 @@ def inspect_object(
     found = [
         *_refuse_sections(file),
         *_refuse_definitions(file, namespace, exports),
-        *_refuse_uses(file, tuple(runtime)),
+        *_refuse_uses(file, namespace, tuple(runtime)),
     ]
     return tuple(dict.fromkeys(found))
 
@@ -126,14 +126,16 @@ def _is_inline(symbol: elf.Symbol) -> bool:
     return symbol.binding == "WEAK" and not re.match("_Z[nd][aw]", symbol.name)
 
 
-def _refuse_uses(file: elf.ObjectFile, runtime: tuple[str, ...]) -> Iterator[Refusal]:
+def _refuse_uses(file: elf.ObjectFile, namespace: str, runtime: tuple[str, ...]) -> Iterator[Refusal]:
     for symbol in file.symbols:
         name = symbol.name
         if symbol.place != "UNDEFINED" or not name or name in _USABLE or _ARITHMETIC.fullmatch(name):
             continue
         if runtime and name.startswith(runtime):
             continue
-        if name in _DEVICE_ONLY:
+        if name.startswith("_Z") and f"{len(namespace)}{namespace}" in name:
+            yield refuse(Status.COMPILE_ERROR, 0, name, "is used, but nowhere defined")
+        elif name in _DEVICE_ONLY:
             yield refuse(Status.UNSUPPORTED, 0, name, f"is {_DEVICE_ONLY[name]}, which the host device cannot run")
         else:
             yield refuse(Status.UNSAFE, 0, name, "is called, but is neither device code nor mathematics")

@@ -8,18 +8,179 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator
+from collections.abc import Callable
 from dataclasses import replace
 
-from evaluators import inspection, nvrtc
-from evaluators.bench import Program, Shots, run_job
+from evaluators import inspection
+from evaluators.bench import Bench, CaseCache, Outcome, Program, Shots
+from evaluators.builder import request
 from evaluators.device import DevicePlugin, Screened
+from evaluators.scratch import Scratch
+from evaluators.supervisor import Reply
 from evo import kernel as kernels
-from evo import workload as workloads
 from evo.errors import HeaderError
-from evo.records import Case, Evaluation, Resources, Role, Status, Workload
+from evo.kernel import Kernel
+from evo.records import Case, Device, Evaluation, Finding, Job, LaunchPlan, Role, Status, Workload
 
+HOST = "host"
 CHECK_CASES = 3
-"""The smallest correctness cases are checked: a fault that needs more shows there too, and checking is slow."""
-CHECK_S = 10.0
-"""Wall time for one case under the checker, which is up to 20 times slower than a plain run."""
+"""The smallest correctness cases are checked: checking is slow, and a fault shows on small sizes."""
+CHECK_S = 5.0
+"""Time for one case under the checker, which is up to 20 times slower than a plain run of a few milliseconds."""
+NVRTC_ARCH = "sm_90"
+"""What the exact front end compiles for when the run's device is no GPU."""
+
+
+def screen(source: str, workload: Workload, device: Device, seed: int) -> Screened:
+    """Look at one candidate.
+
+    On the host device a compile error of the checker's flavour, or something that it does not support, is final too:
+    the device itself would say the same.
+
+    Args:
+        source: the kernel file.
+        workload: its correctness cases are run.
+        device: of the run.
+        seed: of inputs and launch orders.
+    """
+    started = time.monotonic()
+    seen = _screen(source, workload, device, seed)
+    return replace(seen, seconds=time.monotonic() - started)
+
+
+def applies_to(device: DevicePlugin) -> bool:
+    """Whether candidates for this device are screened at all; see `DevicePlugin`."""
+    return bool(getattr(device, "prescreen", True))
+
+
+def not_screened() -> Screened:
+    """Return what stands for a screening on a device that asks for none."""
+    return Screened(Status.OK, state="skipped", note="this device's candidates are not screened")
+
+
+def rejection(candidate: int, source: str, screened: Screened, fingerprint: str) -> Evaluation:
+    """Return the verdict on a candidate that screening has rejected.
+
+    Args:
+        candidate: id in the store.
+        source: the kernel file.
+        screened: with state `rejected`.
+        fingerprint: of the run's device.
+    """
+    return Evaluation(
+        candidate,
+        screened.status,
+        stage="screen",
+        message=screened.message,
+        source=source,
+        findings=screened.findings,
+        resources=screened.resources,
+        device=fingerprint,
+        screen=screened.state,
+        stage_seconds={"screen": screened.seconds},
+    )
+
+
+def _screen(source: str, workload: Workload, device: Device, seed: int) -> Screened:
+    try:
+        kernel = kernels.parse(source)
+        shown = workload.role(Role.CORRECTNESS, Role.PERFORMANCE)
+        plans = {case.name: kernel.plan(workload, case, device) for case in shown}
+    except HeaderError as error:
+        return _rejected(Status.BAD_LAUNCH, str(error))
+    refusals = inspection.refuse_source(source)
+    if refusals:
+        findings = tuple(Finding("refused", refusal.message, refusal.line) for refusal in refusals)
+        return _rejected(refusals[0].status, refusals[0].message, findings)
+    seen = _front_end(kernel, plans[shown[0].name], device)
+    if seen.state == "rejected":
+        return seen
+    return replace(_check(kernel, workload, device, seed), resources=seen.resources)
+
+
+def _rejected(status: Status, message: str, findings: tuple[Finding, ...] = ()) -> Screened:
+    return Screened(status, message, findings, state="rejected")
+
+
+def _skipped(note: str) -> Screened:
+    return Screened(Status.OK, state="skipped", note=note)
+
+
+# --- NVRTC ------------------------------------------------------------------------------------------------------
+
+
+def _front_end(kernel: Kernel, plan: LaunchPlan, device: Device) -> Screened:
+    """Compile with NVRTC where it is installed: its errors are those that a GPU run would meet."""
+    from evaluators import nvrtc
+
+    if not nvrtc.available():
+        return Screened(Status.OK)
+    arch = NVRTC_ARCH if device.kind == HOST else device.arch
+    binary = nvrtc.compile(request(kernel, plan, arch), cubin=True)
+    if binary.status is Status.COMPILE_ERROR:
+        return _rejected(binary.status, binary.message)
+    return Screened(Status.OK, resources=dict(binary.resources))
+
+
+# --- the checker --------------------------------------------------------------------------------------------------
+
+
+def _check(kernel: Kernel, workload: Workload, device: Device, seed: int) -> Screened:
+    """Run the `check` flavour on the smallest correctness cases, up to the first finding."""
+    from evaluators.host import HostDevice
+
+    checker = HostDevice()
+    scratch = Scratch()
+    try:
+        bench = Bench(workload, CaseCache(workload, seed), _in_process(checker), scratch)
+        for case in _smallest(workload):
+            seen = _check_case(kernel, workload, case, checker, bench, final=device.kind == HOST)
+            if seen.state != "passed":
+                return seen
+    finally:
+        scratch.close()
+    return seen
+
+
+def _check_case(
+    kernel: Kernel, workload: Workload, case: Case, checker: DevicePlugin, bench: Bench, *, final: bool
+) -> Screened:
+    facts = checker.describe()
+    try:
+        plan = kernel.plan(workload, case, facts)
+    except HeaderError as error:
+        return _skipped(f"the checker cannot launch it: {error}")
+    binary = checker.compile(request(kernel, plan, facts.arch, "check"))
+    if binary.status is not Status.OK:
+        wrong = final or binary.status is Status.UNSAFE
+        return _rejected(binary.status, binary.message) if wrong else _skipped(_note(binary.status, binary.message))
+    outcome = bench.run(Program(plan, binary.image), case, Shots(order=1, timeout_s=CHECK_S))
+    return _conclude(case, outcome, final)
+
+
+def _conclude(case: Case, outcome: Outcome, final: bool) -> Screened:
+    message = f"case {case.name!r}: {outcome.message}"
+    if outcome.status is Status.UNSAFE or (final and outcome.status is Status.UNSUPPORTED):
+        return _rejected(outcome.status, message, outcome.findings)
+    if outcome.status in (Status.OK, Status.WRONG_ANSWER):  # answers are judged on the run's own device
+        return Screened(Status.OK, findings=outcome.findings)
+    return _skipped(_note(outcome.status, message))
+
+
+def _note(status: Status, message: str) -> str:
+    return f"{status}: {message}"
+
+
+def _smallest(workload: Workload) -> list[Case]:
+    cases = workload.role(Role.CORRECTNESS)
+    return sorted(cases, key=lambda case: math.prod(case.dims.values()))[:CHECK_CASES]
+
+
+def _in_process(checker: DevicePlugin) -> Callable[[Job, float], Reply]:
+    """Run jobs right here: the checker confines the candidate itself, and a task has no time to start a harness."""
+
+    def run(job: Job, deadline_s: float) -> Reply:
+        started = time.monotonic()
+        return Reply(checker.run(job), time.monotonic() - started)
+
+    return run

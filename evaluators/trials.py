@@ -17,8 +17,10 @@ from evo.errors import HeaderError
 from evo.kernel import Kernel
 from evo.records import Case, Config, Role, Status, Trial
 
-TRIAL_S = 0.08
+TRIAL_S = 0.05
 """Wall time for one configuration on one case: enough to rank, since winners are measured again."""
+TRIAL_LAUNCHES = 2
+"""Timed launches that a configuration gets however slow it is."""
 RETRIAL_S = 0.2
 """Wall time for a winner, and for the configuration that it would replace, on fresh inputs."""
 AHEAD = 4
@@ -27,8 +29,8 @@ TRIES = 3
 """How many of a case's best configurations may fail validation before the old one is kept."""
 FRESH = 4
 """Input set (see `Shots.salt`) of such a measurement; 0 is what tuning sees, 1 to 3 are the final timing's."""
-START_S = 2.0
-"""What a job may need besides its launches on a machine that is busy."""
+START_S = 0.25
+"""What a job may need besides its launches: a device starts the child's clock when the program is ready."""
 
 Key = tuple[tuple[str, int], ...]
 
@@ -68,9 +70,9 @@ class _Tuning:
         self._lab.supervisor.settle()
         ahead: deque[Config] = deque()
         while True:
-            for config in tuner.ask(AHEAD - len(ahead)):
-                self._build(config)
-                ahead.append(config)
+            for proposed in tuner.ask(AHEAD - len(ahead)):
+                self._build(proposed)
+                ahead.append(proposed)
             if not ahead:
                 return
             config = ahead.popleft()
@@ -100,13 +102,13 @@ class _Tuning:
         return seen
 
     def _try_on(self, case: Case, config: Config, threshold_us: float | None) -> float | None:
-        rules = self._rules(TRIAL_S, threshold_us)
-        limit_s = CORRECTNESS_TIMEOUT_S if threshold_us is None else START_S + 2e-6 * threshold_us * rules.least
+        rules = self._rules(TRIAL_S, TRIAL_LAUNCHES, threshold_us)
+        limit_s = CORRECTNESS_TIMEOUT_S if threshold_us is None else START_S + 2e-6 * threshold_us * (1 + rules.least)
         taken = self._lab.time(self._programs, case, rules, config=config, limit_s=limit_s)
         failed = taken.failed
         if failed is not None and failed.status is Status.TIMEOUT and threshold_us is not None:
             self._abandon(case, config, threshold_us)
-            return limit_s * 1e6 / rules.least
+            return limit_s * 1e6 / (1 + rules.least)
         if failed is not None:
             self.trials.append(Trial(case.name, config, failed.status, message=failed.message))
             return None
@@ -116,8 +118,8 @@ class _Tuning:
             self.trials.append(Trial(case.name, config, Status.OK, taken.median_us))
         return taken.median_us
 
-    def _rules(self, budget_s: float, abandon_us: float | None = None) -> timing.Rules:
-        rules = timing.rules(self._lab.setup.timing, budget_s, least=3)
+    def _rules(self, budget_s: float, least: int, abandon_us: float | None = None) -> timing.Rules:
+        rules = timing.rules(self._lab.setup.timing, budget_s, least)
         return rules if abandon_us is None else replace(rules, abandon_us=abandon_us)
 
     def _abandon(self, case: Case, config: Config, threshold_us: float) -> None:
@@ -154,7 +156,7 @@ class _Tuning:
 
     def _is_faster(self, case: Case, config: Config, old: Config) -> bool:
         """Measure both again on inputs that tuning has not seen: the least of many noisy figures is luck."""
-        rules = self._rules(RETRIAL_S)
+        rules = self._rules(RETRIAL_S, 5)
         new = self._lab.time(self._programs, case, rules, config=config, salt=FRESH)
         before = self._lab.time(self._programs, case, rules, config=old, salt=FRESH)
         return not new.failed and (before.failed is not None or new.median_us < before.median_us)

@@ -252,9 +252,10 @@ class _Case:
 
     def wish(self) -> _Matrix:
         """Return the coordinates that TPE asks for; the asked trial itself is given up, and its nearest row tried."""
-        trial = self._study.ask(self._distributions())
+        distributions = self._distributions()
+        trial = self._study.ask(distributions)
         self._study.tell(trial, state=TrialState.FAIL)
-        return np.array(list(trial.params.values()), dtype=np.int64)
+        return np.array([trial.params[name] for name in distributions], dtype=np.int64)
 
     def start(self, row: _Row) -> int:
         """Register a row as running; returns its trial's number."""

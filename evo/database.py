@@ -12,7 +12,7 @@ import socket
 import sqlite3
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -56,24 +56,24 @@ class Database:
         except Timeout:
             holder = _holder(folder / FILE)
             raise StoreError(f"{folder}: in use by {holder}; wait until it ends, or stop it") from None
-        try:
-            return cls._locked(folder / FILE, lock)
-        except BaseException:
-            lock.release()
-            raise
-
-    @classmethod
-    def _locked(cls, path: Path, lock: FileLock) -> Database:
-        with _explained(path):
-            connection = sqlite3.connect(path, timeout=BUSY_TIMEOUT_S)
-            for pragma in ("journal_mode = WAL", "synchronous = FULL", "foreign_keys = ON"):
-                connection.execute(f"PRAGMA {pragma}")
-            database = cls(path, connection, lock)
-            database._migrations().apply(database._sqlite)
-        with database.transaction():
-            holder = {"pid": os.getpid(), "host": socket.gethostname(), "since": time.time()}
-            database.insert("holders", holder)
+        except OSError as error:
+            raise StoreError(f"{folder}: cannot be locked: {error}; see that you may write there") from error
+        with ExitStack() as undo:
+            undo.callback(lock.release)
+            with _explained(folder / FILE):
+                connection = sqlite3.connect(folder / FILE, timeout=BUSY_TIMEOUT_S)
+                undo.callback(connection.close)
+                database = cls(folder / FILE, connection, lock)
+                database._prepare()
+            undo.pop_all()
         return database
+
+    def _prepare(self) -> None:
+        for pragma in ("journal_mode = WAL", "synchronous = FULL", "foreign_keys = ON"):
+            self._sqlite.conn.execute(f"PRAGMA {pragma}")
+        self._migrations().apply(self._sqlite)
+        with self.transaction():
+            self.insert("holders", {"pid": os.getpid(), "host": socket.gethostname(), "since": time.time()})
 
     @classmethod
     def reading(cls, path: Path) -> Database:
@@ -85,10 +85,13 @@ class Database:
         # Without the right to write beside it SQLite cannot share a WAL database; at rest it need not.
         at_rest = not path.with_name(f"{path.name}-wal").exists() and not os.access(path.parent, os.W_OK)
         uri = f"{path.resolve().as_uri()}?mode=ro{'&immutable=1' if at_rest else ''}"
-        with _explained(path):
-            database = cls(path, sqlite3.connect(uri, uri=True, timeout=BUSY_TIMEOUT_S), lock=None)
+        with _explained(path), ExitStack() as undo:
+            connection = sqlite3.connect(uri, uri=True, timeout=BUSY_TIMEOUT_S)
+            undo.callback(connection.close)
+            database = cls(path, connection, lock=None)
             if database._migrations().pending(database._sqlite):
                 raise StoreError(f"{path}: of an older version; resume the run once, which brings it up to date")
+            undo.pop_all()
         return database
 
     def _migrations(self) -> sqlite_utils.Migrations:
@@ -163,7 +166,8 @@ def _way_on(path: Path, error: sqlite3.Error) -> str:
 
 def _holder(path: Path) -> str:
     try:
-        found = Database.reading(path).query("SELECT * FROM holders ORDER BY id DESC LIMIT 1")
+        with closing(Database.reading(path)) as database:
+            found = database.query("SELECT * FROM holders ORDER BY id DESC LIMIT 1")
     except StoreError:
         found = []
     if not found:

@@ -163,7 +163,7 @@ def read(located: Located, functions: Sequence[lexer.Function]) -> Header:
     Raises:
         HeaderError: line, key, what was expected, what was found, how to mend it.
     """
-    root = marked.marked(located.tree(), located.origin)
+    root = marked.convert(located.tree(), located.origin)
     keys = root.mapping(ORDER)
     tune = _tune(keys.get("tune"))
     return Header(

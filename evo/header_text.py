@@ -119,7 +119,7 @@ def raw(source: str) -> dict[str, Any]:
     located = locate(source)
     if located is None:
         return {}
-    root = marked.marked(located.tree(), located.origin)
+    root = marked.convert(located.tree(), located.origin)
     root.mapping()
     plain: dict[str, Any] = root.plain()
     return plain

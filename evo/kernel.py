@@ -230,7 +230,8 @@ class Kernel:
             if isinstance(value, Expression):
                 number, allowed = value.evaluate(env), OPTIONS[option.name]
                 if number not in allowed:
-                    raise HeaderError(f"{value.where}: expected {option.name} out of {allowed}, found {number}")
+                    limits = f"{min(allowed)} to {max(allowed)}"
+                    raise HeaderError(f"{value.where}: expected {option.name} from {limits}, found {number}")
                 value = str(number)
             text = option.name if value is None else f"{option.name}={value}"
             if text in FAST_MATH and not workload.fast_math:

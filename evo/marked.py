@@ -148,10 +148,10 @@ def compose(text: str, origin: Origin) -> yaml.Node | None:
 
 def load(text: str, origin: Origin) -> Node:
     """Read a text; an empty one is an empty mapping."""
-    return marked(compose(text, origin), origin)
+    return convert(compose(text, origin), origin)
 
 
-def marked(tree: yaml.Node | None, origin: Origin) -> Node:
+def convert(tree: yaml.Node | None, origin: Origin) -> Node:
     """Turn PyYAML's node tree into ours."""
     if tree is None:
         return Node({}, origin.first_line, "", origin)

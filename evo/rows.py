@@ -46,6 +46,7 @@ class Meta:
         search_version: `Search.version` that asked the tasks.
         created_at: Unix time in seconds.
         stopped: why it last stopped, in one word; None while it runs or when it was killed.
+        finale: the champion beside the initial kernel as given, measured when the search had ended.
     """
 
     config: Config
@@ -55,6 +56,7 @@ class Meta:
     search_version: int
     created_at: float
     stopped: str | None = None
+    finale: Comparison | None = None
 
 
 @dataclass(frozen=True)
@@ -140,6 +142,7 @@ def to_meta(row: Row) -> Meta:
         search_version=row["search_version"],
         created_at=row["created_at"],
         stopped=row["stopped"],
+        finale=None if row["finale"] is None else from_json(Comparison, row["finale"]),
     )
 
 

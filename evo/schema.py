@@ -18,7 +18,8 @@ CREATE TABLE runs (
     versions TEXT NOT NULL,
     search_version INTEGER NOT NULL,
     created_at REAL NOT NULL DEFAULT {_NOW},
-    stopped TEXT
+    stopped TEXT,
+    finale TEXT
 ) STRICT;
 CREATE TABLE holders (
     id INTEGER PRIMARY KEY,
@@ -50,6 +51,24 @@ CREATE TABLE calls (
     at REAL NOT NULL DEFAULT {_NOW},
     UNIQUE (task, step)
 ) STRICT;
+CREATE TABLE spent (
+    id INTEGER PRIMARY KEY CHECK (id = 1),
+    calls INTEGER NOT NULL DEFAULT 0,
+    input_tokens INTEGER NOT NULL DEFAULT 0,
+    output_tokens INTEGER NOT NULL DEFAULT 0,
+    cost_usd REAL NOT NULL DEFAULT 0,
+    unpriced INTEGER NOT NULL DEFAULT 0
+) STRICT;
+INSERT INTO spent (id) VALUES (1);
+-- The budget is looked at all the time: adding up every call of a long run would make it slower and slower.
+CREATE TRIGGER calls_spent AFTER INSERT ON calls BEGIN
+    UPDATE spent SET
+        calls = calls + 1,
+        input_tokens = input_tokens + coalesce(new.input_tokens, 0),
+        output_tokens = output_tokens + coalesce(new.output_tokens, 0),
+        cost_usd = cost_usd + coalesce(new.cost_usd, 0),
+        unpriced = unpriced + (new.cost_usd IS NULL);
+END;
 CREATE TABLE candidates (
     id INTEGER PRIMARY KEY,
     task INTEGER UNIQUE REFERENCES tasks(id),

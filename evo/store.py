@@ -192,6 +192,16 @@ class Store:
             self._database.insert("comparisons", rows.comparison_row(outcome.task, comparison))
             self._insert_outcome(outcome)
 
+    def set_finale(self, finale: Comparison) -> None:
+        """Store the champion's comparison with the initial kernel as given, made when the search has ended."""
+        with self._database.transaction():
+            self._database.execute("UPDATE runs SET finale = :finale", finale=to_json(finale))
+
+    def set_config(self, config: Config) -> None:
+        """Store the config that a resumed run goes on with; only its budget may differ (the history stays valid)."""
+        with self._database.transaction():
+            self._database.execute("UPDATE runs SET config = :config", config=config.model_dump_json())
+
     def stop(self, reason: str) -> None:
         """Store why the run stops, in one word; opening it again takes that back."""
         with self._database.transaction():
@@ -279,11 +289,7 @@ class Store:
 
     def spent(self) -> Spent:
         """Return what all model calls so far have cost."""
-        found = self._database.query(
-            "SELECT count(*) AS calls, coalesce(sum(input_tokens), 0) AS input_tokens, "
-            "coalesce(sum(output_tokens), 0) AS output_tokens, coalesce(sum(cost_usd), 0.0) AS cost_usd, "
-            "count(*) - count(cost_usd) AS unpriced FROM calls"
-        )
+        found = self._database.query("SELECT calls, input_tokens, output_tokens, cost_usd, unpriced FROM spent")
         return Spent(**found[0])
 
     def elapsed_s(self) -> float:
@@ -368,10 +374,11 @@ class Store:
         return [rows.to_candidate(row, parents[row["id"]]) for row in found]
 
     def _evaluations(self, condition: str = "1", **parameters: Any) -> dict[int, Evaluation]:
-        cases = self._by_candidate("case_results", condition, parameters)
-        trials = self._by_candidate("trials", condition, parameters)
+        # Evaluations first: what a running search adds between the queries then lacks nothing, it is only left out.
         sql = f"SELECT * FROM evaluations WHERE {condition} ORDER BY candidate"
         found = {row["candidate"]: row for row in self._database.query(sql, **parameters)}
+        cases = self._by_candidate("case_results", condition, parameters)
+        trials = self._by_candidate("trials", condition, parameters)
         return {id: rows.to_evaluation(row, cases[id], trials[id]) for id, row in found.items()}
 
     def _by_candidate(self, table: str, condition: str, parameters: Row) -> defaultdict[int, list[Row]]:

@@ -24,7 +24,8 @@ def client(model: Model) -> Client:
     kind = plugins.resolve(plugins.CLIENTS, model.client)
     known = {field.name for field in dataclasses.fields(kind)}
     options: Mapping[str, Any] = {name: getattr(model, name) for name in type(model).model_fields}
-    inert = sorted((model.model_fields_set - _NOT_OPTIONS) - known)
+    changed = {name for name, entry in type(model).model_fields.items() if options[name] != entry.default}
+    inert = sorted(changed - _NOT_OPTIONS - known)
     if inert:
         raise ConfigError(
             f"models: the client {model.client!r} has no option {inert[0]!r}; delete it, or choose another client. "

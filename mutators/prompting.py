@@ -209,6 +209,8 @@ def device_text(device: Device) -> str:
 
 def shown(relative: Relative) -> str:
     """Return a kernel's source as a prompt shows it: without the tuner's rules, which fit its own tunables only."""
+    if "choose" not in relative.source:
+        return relative.source
     try:
         located = header_text.locate(relative.source)
         return relative.source if located is None else header_text.write_choose(located, ())
@@ -218,13 +220,9 @@ def shown(relative: Relative) -> str:
 
 def parent_text(parent: Relative, workload: Workload) -> str:
     """Show the kernel to change with its whole verdict."""
-    return "\n\n".join(
-        (
-            f"# The kernel to rewrite (#{parent.id})",
-            fence(shown(parent), "cuda"),
-            feedback.describe(parent.evaluation, shown(parent), workload),
-        )
-    )
+    source = shown(parent)
+    told = feedback.describe(parent.evaluation, source, workload)
+    return "\n\n".join((f"# The kernel to rewrite (#{parent.id})", fence(source, "cuda"), told))
 
 
 def others_text(others: Sequence[Relative], workload: Workload) -> str:

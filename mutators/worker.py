@@ -19,8 +19,8 @@ from mutators.environment import redact
 class MutatorWorker:
     """Makes model calls; the class of an async Ray actor.
 
-    The caller gives it `max_concurrency` above `in_flight`, no restarts and no repeated calls: what is lost with it is
-    asked again by who keeps the books.
+    Its caller gives it a `max_concurrency` above `in_flight` (so that `ready` always answers), no restarts and no
+    repeated calls: what is lost with it is asked again by who keeps the books.
 
     Args:
         models: the config's, in order; `complete` names them by index.
@@ -31,7 +31,7 @@ class MutatorWorker:
 
     def __init__(self, models: Sequence[Model], in_flight: int, environment: Mapping[str, str] | None = None) -> None:
         for name, value in (environment or {}).items():
-            os.environ.setdefault(name, value)
+            os.environ[name] = os.environ.get(name) or value
         self._clients = tuple(clients.client(model) for model in models)
         self._free = asyncio.Semaphore(in_flight)
 

@@ -1,9 +1,9 @@
 """How fast search and store go together, and whether they stay so: no Ray, no model, no kernel, only asks and commits.
 
-Each task costs what it costs in a run: ask, commit the task, commit a reply of 5 kB, commit the candidate, read its
-parent, commit evaluation and outcome, tell. A run that holds 1,000 candidates and one that holds all take turns, task
-by task, so that whatever else the machine does slows both. Prints the median milliseconds per task of each, then the
-time to replay and to read everything back.
+Each task costs what it costs in a run: ask, look at the budget, commit the task, commit a reply of 5 kB, commit the
+candidate, read its parent, commit evaluation and outcome, tell. A run that holds 1,000 candidates and one that holds
+all take turns, task by task, so that whatever else the machine does slows both. Prints the median milliseconds per
+task of each, then the time to replay and to read everything back.
 
     python benchmarks/perf/store_speed.py --candidates 10000
 """
@@ -93,6 +93,7 @@ def read(store: Store, search: Search) -> None:
 
 def work(store: Store, search: Search, task: Task) -> None:
     """Do for a task what a run does, with an instant model and evaluator."""
+    store.spent()
     store.add_task(task)
     outcome = runs.outcome(task)
     if isinstance(task, Compare):

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from evo import cases as quantities
 from evo import config as configs
 from evo import scaffold, workload
 from evo.commands import folders, output
@@ -64,9 +65,13 @@ def check(kernel: Path, name: str | None, *, seed: int, as_json: bool) -> int:
     from evo.runner import devices
 
     source = _source(kernel)
-    with tempfile.TemporaryDirectory() as scratch:
-        whole, guesses = _workload_for(source, name, Path(scratch))
-        screened = prescreen.screen(source, whole, devices.make("host"), seed)
+    guesses: tuple[str, ...] = ()
+    if name is not None:
+        whole = workload.load(name)
+    else:
+        whole, guesses = _guessed(source)
+        source = _with_header(source, whole.initial)
+    screened = prescreen.screen(source, whole, devices.make("host").describe(), seed)
     if as_json:
         output.data({**dataclasses.asdict(screened), "guessed": guesses})
     else:
@@ -126,17 +131,39 @@ def _judge(source: str, whole: Workload, config: Config) -> Evaluation:
         return evaluator.evaluate(0, source, None)
 
 
-def _workload_for(source: str, name: str | None, scratch: Path) -> tuple[Workload, tuple[str, ...]]:
-    """Return the named workload, or one guessed from the kernel's signature with what was guessed."""
-    if name is not None:
-        return workload.load(name), ()
-    try:
-        written = scaffold.write(source, scratch / "guessed")
-        return workload.load(str(written.folder)), written.reviews
-    except EvoError as error:
-        raise WorkloadError(
-            f"no inputs can be guessed from the kernel's signature; give --workload: {error}"
-        ) from error
+def _guessed(source: str) -> tuple[Workload, tuple[str, ...]]:
+    """Return a workload guessed from the kernel's signature, and those guesses that matter to the checker."""
+    with tempfile.TemporaryDirectory() as scratch:
+        try:
+            written = scaffold.write(source, Path(scratch) / "guessed")
+            whole = workload.load(str(written.folder))
+        except EvoError as error:
+            raise WorkloadError(f"no inputs can be guessed from the kernel; give --workload: {error}") from error
+    parameters = (f"{p.name}: {p.dtype}[{', '.join(p.shape)}]" for p in whole.parameters if p.shape)
+    cases = (f"{', '.join(f'{k}={v}' for k, v in case.dims.items())}" for case in whole.role(Role.CORRECTNESS))
+    launch = (line for line in whole.initial.removesuffix(source).splitlines() if "block:" in line or "grid:" in line)
+    return dataclasses.replace(whole, reference=_no_answers(whole)), (*parameters, *cases, *launch)
+
+
+def _no_answers(whole: Workload) -> str:
+    """Return a reference of zeros: the checker watches accesses and needs no answer, and a guess has none."""
+    shapes = {
+        tuple(sorted(case.dims.items())): {
+            parameter.name: (quantities.shape(parameter, case), "int64" if parameter.dtype[0] in "iu" else "float64")
+            for parameter in whole.outputs
+        }
+        for case in whole.cases
+    }
+    return (
+        f"import numpy as np\n\nSHAPES = {shapes!r}\n\n\ndef reference(inputs, dims):\n"
+        "    outputs = SHAPES[tuple(sorted(dims.items()))]\n"
+        "    return {name: np.zeros(shape, dtype) for name, (shape, dtype) in outputs.items()}\n"
+    )
+
+
+def _with_header(source: str, initial: str) -> str:
+    """Return the source with the guessed header below it, so that findings carry the file's own lines."""
+    return f"{source}\n{initial.removesuffix(source)}"
 
 
 def _only(whole: Workload, case: str) -> Workload:
@@ -220,7 +247,8 @@ def _screening(screened: Screened, guesses: Sequence[str]) -> Iterator[Renderabl
         yield f"[dim]{kernel}: {used.registers} registers, {used.spill_bytes or 0} bytes spilled[/dim]"
     yield f"[dim]{screened.seconds:.2f} s[/dim]"
     if guesses:
-        yield "\nThe inputs were guessed from the signature; --workload gives exact ones. Guessed:"
+        fault = " A finding may be the guess's fault." if screened.findings else ""
+        yield f"\nInputs and launch were guessed; --workload or a launch header gives the exact ones.{fault} Guessed:"
         yield from _plain_lines(f"  {guess}" for guess in guesses)
 
 

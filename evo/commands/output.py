@@ -18,7 +18,7 @@ def show(parts: Iterable[RenderableType]) -> None:
     """Write parts for a person, each on lines of its own."""
     terminal = console()
     for part in parts:
-        terminal.print(part)
+        terminal.print(part, soft_wrap=not terminal.is_terminal)
 
 
 def console() -> Console:

@@ -48,7 +48,6 @@ class History:
         candidates: by id; 0 is the initial kernel.
         evaluations: by candidate.
         comparisons: by task, in order.
-        finale: the champion measured again beside the initial kernel as given; None before the run's end.
         calls: of models, in order.
         spent: on them.
         elapsed_s: time worked on the run.
@@ -60,7 +59,6 @@ class History:
     candidates: Mapping[int, Candidate]
     evaluations: Mapping[int, Evaluation]
     comparisons: Mapping[int, Comparison]
-    finale: Comparison | None
     calls: tuple[Call, ...]
     spent: Spent
     elapsed_s: float
@@ -105,8 +103,9 @@ class History:
 
         It is the finale's; before the run's end it is the product of the comparisons that made the champion.
         """
-        if self.finale is not None and self.finale.ratio and self.finale.challenger == self.champion:
-            return _speedup([self.finale])
+        finale = self.meta.finale
+        if finale is not None and finale.ratio and finale.challenger == self.champion:
+            return _speedup([finale])
         won = [comparison for comparison in self.comparisons.values() if comparison.promoted]
         return _speedup(won) if won else None
 
@@ -120,7 +119,6 @@ def read(store: Store) -> History:
         candidates={candidate.id: candidate for candidate in store.candidates()},
         evaluations=store.evaluations(),
         comparisons=store.comparisons(),
-        finale=store.finale(),
         calls=tuple(store.calls()),
         spent=store.spent(),
         elapsed_s=store.elapsed_s(),

@@ -28,7 +28,8 @@ def run(history: History) -> Iterator[RenderableType]:
     meta = history.meta
     state = meta.stopped or "running, or killed (`evo resume` goes on)"
     yield f"[bold]{history.folder}[/bold]  {meta.workload.name} on {meta.device.name}, seed {meta.config.seed}: {state}"
-    yield f"{history.evaluated} of {meta.config.budget.evaluations} evaluations, {history.elapsed_s:.0f} s, {_cost(history)}"
+    budget = meta.config.budget.evaluations
+    yield f"{history.evaluated} of {budget} evaluations, {history.elapsed_s:.0f} s, {_cost(history)}"
     yield _counts(history)
     if 0 not in history.evaluations:
         yield "The initial kernel has no verdict yet."
@@ -50,9 +51,10 @@ def candidate(history: History, number: int) -> Iterator[RenderableType]:
 
     this = history.candidates[number]
     evaluation = history.evaluations.get(number)
-    parents = ", ".join(map(str, this.parents)) or "none"
-    children = ", ".join(str(other.id) for other in history.candidates.values() if number in other.parents) or "none"
-    yield f"[bold]kernel {number}[/bold]  by {this.operator}, island {this.island}, parents {parents}, children {children}"
+    children = (other.id for other in history.candidates.values() if number in other.parents)
+    before, after = (", ".join(map(str, ids)) or "none" for ids in (this.parents, children))
+    kin = f"parents {before}, children {after}"
+    yield f"[bold]kernel {number}[/bold]  by {this.operator}, island {this.island}, {kin}"
     if this.note:
         yield escape(this.note)
     yield from _verdict(history, number, evaluation)

@@ -114,7 +114,7 @@ def _doubts(history: History) -> tuple[str, ...]:
     speedup = history.speedup()
     if speedup is None:
         doubts.append("no kernel was proved faster than the initial one")
-    elif history.finale is None:
+    elif history.meta.finale is None:
         doubts.append("the best kernel was not measured again beside the initial one; resume the run to do it")
     elif speedup.low <= 1:
         doubts.append("the interval of the speedup contains 1: it may be none")

@@ -66,7 +66,8 @@ def headline(summary: Summary) -> str:
     spent = f"{summary.evaluations} evaluations, {summary.elapsed_s:.0f} s{cost}"
     if summary.speedup is None:
         return f"\nNo kernel was proved faster than the initial one ({spent})."
-    return f"\n[bold]Kernel {best.candidate} is {speedup(summary.speedup)} the initial one[/bold] ({spent})."
+    name = f"Kernel {best.candidate}" if best.candidate else "The initial kernel, tuned,"
+    return f"\n[bold]{name} is {speedup(summary.speedup)} the initial one[/bold] ({spent})."
 
 
 def speedup(found: Speedup) -> str:

@@ -9,7 +9,7 @@ import time
 from dataclasses import dataclass, field
 from typing import Any
 
-from evaluators.actor import EvaluatorActor, screen_task
+from evaluators.actor import screen_task, start_actor
 from evaluators.device import Screened, Setup
 from evo.config import Model
 from evo.records import Device, ModelRequest
@@ -63,14 +63,13 @@ class Crew:
         self._workload = ray.put(setup.workload)
         self._seed = setup.seed
         self._screen = ray.remote(num_cpus=1, max_retries=0)(screen_task)
-        self._actor = ray.remote(num_cpus=0, max_restarts=0, max_task_retries=0)(EvaluatorActor)
         self.seats = [Seat(self._new_actor()) for _ in range(seats)]
         self._models, self._calls = models, calls
         self.worker = self._new_worker() if models else None
 
     def screen(self, source: str) -> Any:
         """Start the pre-screen of a source; the reference holds a `Screened`."""
-        return self._screen.remote(source, self._workload, self._device_name, self._device, self._seed)
+        return self._screen.remote(self._device_name, self._device, source, self._workload, self._seed)
 
     def complete(self, model: int, request: ModelRequest) -> Any:
         """Start a model call; the reference holds a `ModelReply`."""
@@ -111,7 +110,8 @@ class Crew:
         return ref
 
     def _new_actor(self) -> Any:
-        return self._actor.remote(self._device_name, self._setup)
+        # It claims no CPU: its timed jobs have a core of their own, which Ray's tasks are kept off.
+        return start_actor(self._device_name, self._setup, num_cpus=0)
 
     def _new_worker(self) -> Any:
         worker = self.ray.remote(num_cpus=0, max_restarts=0, max_concurrency=self._calls + 1)(MutatorWorker)

@@ -23,6 +23,7 @@ from evo.records import (
     ModelRequest,
     Mutate,
     Outcome,
+    Proposal,
     Status,
     Task,
 )
@@ -49,6 +50,7 @@ class Open:
         task: as asked.
         replies: of the model so far.
         request: the call in flight.
+        proposal: what its operator made, until it is a candidate.
         candidate: what it made.
         screened: the pre-screen's word.
         worker: the mutator worker that the call went to.
@@ -59,6 +61,7 @@ class Open:
     replies: tuple[ModelReply, ...] = ()
     request: ModelRequest | None = None
     worker: Any = None
+    proposal: Proposal | None = None
     candidate: Candidate | None = None
     screened: Screened | None = None
     lost: int = 0
@@ -189,22 +192,46 @@ class Loop:
         if isinstance(step, ModelRequest):
             opened.request, opened.worker = step, self.crew.worker
             self._wait(self.crew.complete(task.model, step), opened)
-        elif step.source is None:
-            self._no_candidate(opened, Status.NO_PROPOSAL, None, step.note)
         else:
-            self._propose(opened, task, step.source, step.note)
+            opened.proposal = step
+            self._register()
 
-    def _propose(self, opened: Open, task: Mutate, source: str, note: str) -> None:
-        digest = candidate_hash(source)
+    def _register(self) -> None:
+        """Make candidates of the proposals that are ready, or say that there is nothing to evaluate.
+
+        In fixed order each waits for those of earlier tasks, so that ids, and which of two twins is the duplicate,
+        follow from the seed alone.
+        """
+        for opened in list(self._open.values()):
+            if not isinstance(opened.task, Mutate) or opened.candidate is not None:
+                continue
+            if opened.proposal is not None:
+                self._propose(opened, opened.task, opened.proposal)
+            elif self.config.search.order == "fixed":
+                return
+
+    def _propose(self, opened: Open, task: Mutate, proposal: Proposal) -> None:
+        if proposal.source is None:
+            self._no_candidate(opened, Status.NO_PROPOSAL, None, proposal.note)
+            return
+        digest = candidate_hash(proposal.source)
         known = self.store.find_by_hash(digest)
         if known is not None:
-            self._no_candidate(opened, Status.DUPLICATE, known, f"the same as candidate {known}: {note}")
+            note = f"the same as candidate {known}: {proposal.note}"
+            self._no_candidate(opened, Status.DUPLICATE, known, note)
             return
-        number = self.store.next_candidate()
-        candidate = Candidate(number, task.id, source, digest, task.operator, task.parents, task.island, note)
-        self.store.add_candidate(candidate)
-        self.observer.event("proposed", candidate=candidate)
-        opened.candidate = candidate
+        opened.candidate = Candidate(
+            id=self.store.next_candidate(),
+            task=task.id,
+            source=proposal.source,
+            hash=digest,
+            operator=task.operator,
+            parents=task.parents,
+            island=task.island,
+            note=proposal.note,
+        )
+        self.store.add_candidate(opened.candidate)
+        self.observer.event("proposed", candidate=opened.candidate)
         self._go_on(opened)
 
     def _no_candidate(self, opened: Open, status: Status, candidate: int | None, note: str) -> None:

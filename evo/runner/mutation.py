@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-from dataclasses import replace
 from hashlib import sha256
 
 from evo import kernel, plugins
@@ -11,21 +10,19 @@ from evo.config import Config
 from evo.errors import HeaderError
 from evo.records import (
     Device,
-    Evaluation,
     ModelReply,
     Mutate,
     MutationContext,
     Operator,
     Proposal,
     Relative,
-    Role,
     Step,
     Workload,
 )
 from evo.store import Store
 from evo.workload import public
+from mutators.feedback import without_hidden
 
-# A model's reply is foreign, and so is the operator that reads it.
 _RECENT = 256  # relatives kept parsed: elites are asked for again and again
 
 
@@ -53,7 +50,8 @@ class Mutations:
         """Return the task's next request, or its proposal; an operator that fails proposes nothing and says why."""
         context = MutationContext(
             task=task,
-            seed=(self._seed, task.id),
+            # The search draws from (seed, task); the third number keeps the operator's draws apart from those.
+            seed=(self._seed, task.id, 1),
             workload=self._workload,
             device=self._device,
             parents=tuple(self._relative(parent) for parent in task.parents),
@@ -68,11 +66,6 @@ class Mutations:
         evaluation = self._store.evaluation(candidate)
         tuned = evaluation.source if evaluation and evaluation.source else self._store.candidate(candidate).source
         return Relative(candidate, tuned, without_hidden(evaluation) if evaluation else None)
-
-
-def without_hidden(evaluation: Evaluation) -> Evaluation:
-    """Return the evaluation as a model may see it: hidden cases gone."""
-    return replace(evaluation, cases=tuple(case for case in evaluation.cases if case.role is not Role.HIDDEN))
 
 
 def candidate_hash(source: str) -> str:

@@ -121,13 +121,13 @@ class Landlock {
 };
 
 // The dynamic loader that an ELF program names: exec opens it like a program, so it needs the right to be executed.
+// False where there is none: the program is linked statically, or a script.
 bool interpreter(const char* program, char* path, size_t size) {
     int fd = open(program, O_RDONLY | O_CLOEXEC);
     if (fd < 0) fail("cannot open the program %s: %s", program, strerror(errno));
     Elf64_Ehdr head;
     bool found = false;
-    if (read(fd, &head, sizeof head) != sizeof head || memcmp(head.e_ident, ELFMAG, SELFMAG))
-        fail("%s is not an ELF program", program);
+    if (read(fd, &head, sizeof head) != sizeof head || memcmp(head.e_ident, ELFMAG, SELFMAG)) head.e_phnum = 0;
     for (int i = 0; i < head.e_phnum && !found; ++i) {
         Elf64_Phdr part;
         if (pread(fd, &part, sizeof part, head.e_phoff + i * sizeof part) != sizeof part) break;
@@ -186,6 +186,11 @@ class Filter {
     void equal_int(int argument, uint32_t value, uint32_t verdict) {
         low(argument);
         jump(BPF_JEQ, value, 0, 1);
+        give(verdict);
+    }
+    void unequal_int(int argument, uint32_t value, uint32_t verdict) {
+        low(argument);
+        jump(BPF_JEQ, value, 1, 0);
         give(verdict);
     }
     // A verdict for calls whose argument (its low half) has, under the mask, exactly these bits.
@@ -268,8 +273,9 @@ void allow_own_process(Filter& filter, bool alone) {
             filter.equal_int(1, command, ALLOW);
         filter.give(refuse(EPERM));
     });
-    // Reading limits only: setting them on process 0 or another one could loosen a stranger's.
+    // Of process 0, which is oneself: root, or the same user, could set anybody's. GCC raises its stack's.
     filter.when(SYS_prlimit64, [&] {
+        filter.unequal_int(0, 0, refuse(EPERM));
         filter.equal(2, 0, ALLOW);
         filter.give(alone ? refuse(EPERM) : ALLOW);
     });

@@ -11,6 +11,7 @@ import functools
 import gc
 import os
 import random
+import re
 import time
 import zlib
 from collections.abc import Mapping
@@ -35,7 +36,8 @@ class LiteLLM:
 
     Attributes:
         name: as litellm spells it: `gpt-5-mini`, `anthropic/…`, `gemini/…`, `ollama/…`, `openrouter/…`, …
-        reasoning_effort: minimal, low, medium or high; None leaves it to the model. Models without it never see it.
+        reasoning_effort: minimal, low, medium or high; None leaves it to the model. A server that refuses it (a local
+            model that cannot think) is asked again without.
         api_base: URL of a server that speaks the provider's protocol; a name without provider then means OpenAI's.
         timeout_s: limit of one attempt, and the time after which no further attempt begins.
         attempts: HTTP calls at most.
@@ -70,15 +72,19 @@ class LiteLLM:
             return ModelReply("error", attempts=0, error=str(error), fatal=True)
         library = await asyncio.to_thread(_library)
         start, failure, attempt = time.monotonic(), _Failure("no attempt was made"), 0
+        effort = self.reasoning_effort
         jitter = random.Random(zlib.crc32(request.messages[-1].content.encode()))
         while attempt < self.attempts:
             attempt += 1
             try:
                 async with asyncio.timeout(self.timeout_s):
-                    response = await library.acompletion(**self._arguments(request))
+                    response = await library.acompletion(**self._arguments(request, effort))
                 return _reply(response, attempt, time.monotonic() - start)
             except Exception as error:  # whatever a provider or its library does becomes a reply
                 failure = _failure(error, self.timeout_s)
+            if failure.about_effort and effort is not None:
+                effort = None
+                continue
             wait_s = failure.wait_s if failure.wait_s is not None else retries.own_wait_s(attempt, jitter)
             left_s = self.timeout_s - (time.monotonic() - start)
             if not failure.passing or attempt == self.attempts or wait_s >= left_s:
@@ -86,7 +92,7 @@ class LiteLLM:
             await asyncio.sleep(wait_s)
         return failure.reply(attempt, time.monotonic() - start)
 
-    def _arguments(self, request: ModelRequest) -> dict[str, Any]:
+    def _arguments(self, request: ModelRequest, effort: str | None) -> dict[str, Any]:
         arguments: dict[str, Any] = {
             "model": providers.qualified(self.name, self.api_base),
             "messages": [{"role": message.role, "content": message.content} for message in request.messages],
@@ -94,8 +100,8 @@ class LiteLLM:
             "max_retries": 0,
             "drop_params": True,
         }
-        if self.reasoning_effort is not None:
-            arguments["reasoning_effort"] = self.reasoning_effort
+        if effort is not None:
+            arguments["reasoning_effort"] = effort
         if self.api_base is not None:
             arguments["api_base"] = self.api_base
         provider = providers.find(arguments["model"])
@@ -113,6 +119,7 @@ class _Failure:
     passing: bool = False
     wait_s: float | None = None
     fatal: bool = False
+    about_effort: bool = False
 
     def reply(self, attempts: int, latency_s: float) -> ModelReply:
         error = self.error
@@ -133,9 +140,11 @@ def _failure(error: Exception, timeout_s: float) -> _Failure:
     fatal = status in _FATAL or "LLM Provider NOT provided" in text or (status == 429 and not passing)
     headers = getattr(getattr(error, "response", None), "headers", None) or {}
     lowered = {str(name).lower(): str(value) for name, value in headers.items()}
-    return _Failure(text, passing, retries.asked_wait_s(lowered, datetime.now(UTC)) if passing else None, fatal)
+    wait_s = retries.asked_wait_s(lowered, datetime.now(UTC)) if passing else None
+    return _Failure(text, passing, wait_s, fatal, about_effort=not passing and _ABOUT_EFFORT.search(text) is not None)
 
 
+_ABOUT_EFFORT = re.compile(r"reasoning|thinking", re.IGNORECASE)
 _FATAL = frozenset({401, 404})
 """Wrong key, no such model: every further call of this model ends the same way."""
 

@@ -378,6 +378,14 @@ def test_of_two_that_open_a_run_at_once_one_gets_it_and_the_other_is_told(tmp_pa
     assert said[1 - winner].startswith(f"refused: {tmp_path}: in use by ")
 
 
+def test_a_run_whose_lock_is_out_of_reach_is_refused(tmp_path: Path) -> None:
+    create(tmp_path).close()
+    (tmp_path / "evo.lock").unlink(missing_ok=True)
+    (tmp_path / "evo.lock").mkdir()
+    with pytest.raises(StoreError, match="cannot be locked"):
+        Store.open(tmp_path)
+
+
 def test_a_run_cannot_be_opened_twice_by_one_process(store: Store) -> None:
     with pytest.raises(StoreError, match=f"in use by process {os.getpid()}"):
         Store.open(store.folder)

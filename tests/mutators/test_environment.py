@@ -80,7 +80,11 @@ def test_shapes_of_secrets_are_taken_out(text: str) -> None:
 
 
 def test_values_of_secret_variables_are_taken_out_wherever_they_stand() -> None:
-    variables = {"MY_PROVIDER_API_KEY": "hunter2hunter2", "AWS_SECRET_ACCESS_KEY": "hunter2hunter2/longer", "USER": "jo"}
+    variables = {
+        "MY_PROVIDER_API_KEY": "hunter2hunter2",
+        "AWS_SECRET_ACCESS_KEY": "hunter2hunter2/longer",
+        "USER": "jo",
+    }
     text = "jo sent hunter2hunter2/longer and hunter2hunter2"
     assert environment.redact(text, variables) == "jo sent [redacted] and [redacted]"
 

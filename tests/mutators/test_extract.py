@@ -69,6 +69,13 @@ def test_a_reply_that_was_cut_off_gives_nothing(cut: float) -> None:
     assert taken(reply, "length") == Extracted(None, "the reply was cut off before its kernel was complete")
 
 
+def test_a_kernel_in_two_fences_is_not_glued_together_with_its_fences() -> None:
+    first, second = FASTER.split("        #pragma", 1)
+    found = taken(f"```cuda\n{first}```\nand then\n```cuda\n        #pragma{second}```")
+    assert found.source is None
+    assert found.problem.startswith("the reply holds only part of a kernel")
+
+
 def test_a_whole_kernel_before_the_cut_is_kept() -> None:
     assert taken(f"```cuda\n{FASTER}```\nAnd furth", "length").source == FASTER
 
@@ -151,7 +158,9 @@ def test_no_reply_whatever_raises(reply: str, finish_reason: str) -> None:
     assert (found.source is None) == bool(found.problem)
 
 
-@given(st.lists(st.sampled_from(["```", "~~~", "```cuda", "{", "}", "/* launch", "*/", CODE, HEADER, "\n"]), max_size=8))
+@given(
+    st.lists(st.sampled_from(["```", "~~~", "```cuda", "{", "}", "/* launch", "*/", CODE, HEADER, "\n"]), max_size=8)
+)
 def test_no_heap_of_pieces_raises(pieces: list[str]) -> None:
     found = taken("\n".join(pieces))
     assert (found.source is None) == bool(found.problem)

@@ -132,5 +132,7 @@ def test_freeing_of_hidden_cases_leaves_the_rest_alone() -> None:
 
 
 def test_doubts_are_told_once() -> None:
-    evaluation = dataclasses.replace(accepted(1, 1500.0), doubts=("CPU-fast is not GPU-fast", "CPU-fast is not GPU-fast"))
+    evaluation = dataclasses.replace(
+        accepted(1, 1500.0), doubts=("CPU-fast is not GPU-fast", "CPU-fast is not GPU-fast")
+    )
     assert described(evaluation).count("CPU-fast is not GPU-fast") == 1

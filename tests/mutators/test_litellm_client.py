@@ -205,6 +205,14 @@ def test_a_refusal_is_not_tried_again(server: Server, complete: Complete, status
     assert (reply.status, reply.attempts, len(server.requests), reply.fatal) == ("error", 1, 1, fatal)
 
 
+@pytest.mark.parametrize("words", ['"some-model" does not support thinking', "Unknown parameter: 'reasoning_effort'."])
+def test_a_server_that_refuses_the_effort_is_asked_without(server: Server, complete: Complete, words: str) -> None:
+    server.faults.append(Fault("status", 400, message=words))
+    reply = complete(client(server), REQUEST)
+    assert (reply.status, reply.attempts) == ("ok", 2)
+    assert [recorded.body.get("reasoning_effort") for recorded in server.requests] == ["medium", None]
+
+
 def test_an_empty_account_is_not_tried_again(server: Server, complete: Complete) -> None:
     server.faults.append(Fault("status", 429, message="check your plan", code="insufficient_quota"))
     reply = complete(client(server), REQUEST)
@@ -220,9 +228,7 @@ def test_nothing_listens(complete: Complete) -> None:
     assert "onnection" in reply.error
 
 
-def test_secrets_are_taken_out_of_errors(
-    server: Server, complete: Complete, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_secrets_are_taken_out_of_errors(server: Server, complete: Complete, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-abcdefghijklmnop")
     server.faults.append(Fault("status", 401, message="wrong key sk-abcdefghijklmnop in Bearer sk-abcdefghijklmnop"))
     reply = complete(client(server), REQUEST)
@@ -265,9 +271,7 @@ def test_it_is_found_by_its_name() -> None:
         ("openrouter/qwen/qwen3-coder", "OPENROUTER_API_KEY"),
     ],
 )
-def test_without_a_key_the_three_ways_on_are_told(
-    name: str, variable: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_a_key_the_three_ways_on_are_told(name: str, variable: str, monkeypatch: pytest.MonkeyPatch) -> None:
     provider = providers.find(name)
     assert provider is not None
     for key in provider.keys:

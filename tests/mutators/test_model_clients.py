@@ -9,7 +9,7 @@ from evo.errors import ConfigError, MutatorError, PluginError
 from mutators import models
 from mutators.clients.litellm import LiteLLM
 
-ECHO = '''
+ECHO = """
 from __future__ import annotations
 from dataclasses import dataclass
 from evo.records import ModelReply, ModelRequest
@@ -20,7 +20,7 @@ class Echo:
     def check(self) -> None: ...
     async def complete(self, request: ModelRequest) -> ModelReply:
         return ModelReply("ok", text=request.messages[-1].content)
-'''
+"""
 
 
 @pytest.fixture
@@ -31,7 +31,9 @@ def echo(tmp_path: Path) -> str:
 
 
 def test_a_models_keys_become_the_clients_fields() -> None:
-    model = Model(name="groq/x", reasoning_effort="high", api_base="http://h:1/v1", timeout_s=7.0, attempts=2, weight=3.0)
+    model = Model(
+        name="groq/x", reasoning_effort="high", api_base="http://h:1/v1", timeout_s=7.0, attempts=2, weight=3.0
+    )
     assert models.client(model) == LiteLLM("groq/x", "high", "http://h:1/v1", 7.0, 2)
 
 
@@ -42,6 +44,11 @@ def test_the_defaults_of_config_and_client_are_the_same() -> None:
 def test_a_client_of_somebody_elses_gets_the_fields_that_it_has(echo: str) -> None:
     made = models.client(Model(client=echo, name="mine"))
     assert getattr(made, "name", None) == "mine"
+
+
+def test_defaults_that_are_written_out_are_no_mistake(echo: str) -> None:
+    written_out = Model(client=echo).model_dump()
+    assert models.client(Model(**written_out))
 
 
 def test_a_key_that_would_do_nothing_is_refused(echo: str) -> None:

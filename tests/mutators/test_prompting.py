@@ -1,10 +1,12 @@
 from __future__ import annotations
 
 import dataclasses
+from pathlib import Path
 
 import pytest
 
 from evo import kernel as kernels
+from evo import workload as workloads
 from evo.header_text import locate
 from evo.records import Case, Device, Direction, Draw, Finding, Parameter, Relative, Role, Status, Tolerance, Workload
 from mutators import prompting
@@ -153,3 +155,19 @@ def test_an_unknown_device_kind_gets_a_gpus_directions() -> None:
 
 def test_the_shown_source_still_has_its_header() -> None:
     assert locate(prompting.shown(Relative(1, NAIVE, None))) is not None
+
+
+@pytest.mark.parametrize("name", workloads.names(cwd=Path("/")))
+def test_no_shipped_workloads_hidden_case_reaches_a_prompt(name: str) -> None:
+    whole = workloads.load(name, cwd=Path("/"))
+    text = prompting.rewrite_request(context(Relative(0, whole.initial, None), workload=whole), 0)
+    hidden = whole.role(Role.HIDDEN)
+    assert hidden
+    for case in hidden:
+        assert f"- {case.name}: " not in text
+    for case in whole.role(Role.CORRECTNESS, Role.PERFORMANCE):
+        assert f"- {case.name}: " in text
+    assert "def reference" not in text
+    assert text == prompting.rewrite_request(
+        context(Relative(0, whole.initial, None), workload=workloads.public(whole)), 0
+    )

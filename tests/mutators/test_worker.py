@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,7 +18,7 @@ from tests.support.openai_server import Fault, Server, say, serve
 
 REQUEST = ModelRequest((Message("user", "Say hello."),))
 
-STUBBORN = '''
+STUBBORN = """
 from __future__ import annotations
 import asyncio, os
 from dataclasses import dataclass
@@ -38,7 +39,7 @@ class Stubborn:
         if self.name == "wait":
             await asyncio.sleep(3600)
         return ModelReply("ok", text=os.environ.get(request.messages[0].content, "unset"))
-'''
+"""
 
 
 @pytest.fixture(scope="module")
@@ -61,7 +62,7 @@ def worker(ray: Any, server: Server, tmp_path_factory: pytest.TempPathFactory) -
         Model(api_base=server.url, attempts=1),
         *(Model(client=str(stubborn), name=name) for name in ("raise", "wait", "environment")),
     )
-    actor = ray.remote(num_cpus=0, max_restarts=0, max_concurrency=9)(MutatorWorker)
+    actor = ray.remote(num_cpus=0, max_restarts=0, max_concurrency=32)(MutatorWorker)
     return actor.remote(models, 8, {"A_PROVIDERS_API_KEY": "forwarded"})
 
 
@@ -100,11 +101,7 @@ def test_forwarded_variables_arrive(ray: Any, worker: Any) -> None:
     assert ray.get(worker.complete.remote(3, request), timeout=60).text == "forwarded"
 
 
-def test_the_rooms_import_stays_light(ray: Any) -> None:
-    import subprocess
-    import sys
-
+def test_importing_the_package_stays_light() -> None:
     code = "import mutators, mutators.worker, mutators.models, sys; print({'ray', 'litellm'} & set(sys.modules))"
-    assert Path("mutators").is_dir()
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
     assert result.stdout == "set()\n"

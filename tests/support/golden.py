@@ -1,4 +1,4 @@
-"""Texts that people have read and found good: `tests/golden/<name>.txt`. `UPDATE_GOLDEN=1 pytest …` writes them anew."""
+"""Texts that people have read and found good: `tests/golden/<name>.txt`. `UPDATE_GOLDEN=1` writes them anew."""
 
 from __future__ import annotations
 

@@ -73,7 +73,7 @@ def history(count: int = 20, *, seed: int = 1, device: str = "host", folder: Pat
     kind = Device(device, "Intel Xeon, 2 cores", "cpu-1", "x86-64")
     meta = Meta(runs.config(seed=seed), workload(), kind, {"kernel-evo": "0.1.0"}, 1, 0.0, "evaluations")
     return History(
-        folder, meta, tuple(events), candidates, evaluations, comparisons, None, (), Spent(9, 9000, 3000, 0.12), 71.0
+        folder, meta, tuple(events), candidates, evaluations, comparisons, (), Spent(9, 9000, 3000, 0.12), 71.0
     )
 
 

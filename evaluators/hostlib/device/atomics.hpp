@@ -9,9 +9,11 @@
 namespace cuda_host {
 
 template <class T, class F>
-CUDA_HOST_INTERNAL T modify(T* address, F update) {
+CUDA_HOST_INTERNAL T modify(T* address, int line, F update) {
 #ifdef CUDA_HOST_CHECK
-    on_atomic(address, sizeof(T));
+    on_atomic(address, sizeof(T), line);
+#else
+    (void)line;
 #endif
     const T old = *address;
     *address = update(old);
@@ -25,17 +27,21 @@ CUDA_HOST_INTERNAL bool same_bits(const T& a, const T& b) { return std::memcmp(&
 
 #define CUDA_HOST_ATOMIC(NAME, POLLS, RESULT)                                                                        \
     template <class T, class V>                                                                                      \
-    CUDA_HOST_INTERNAL T NAME(T* address, V value_) {                                                                \
+    CUDA_HOST_INTERNAL T NAME(T* address, V value_, int line = __builtin_LINE()) {                                   \
         const T value = static_cast<T>(value_);                                                                      \
         const T old = ::cuda_host::modify(                                                                           \
-            address, [value](T o) __attribute__((no_sanitize("thread"), no_sanitize("undefined"))) -> T { return (RESULT); }); \
+            address, line, [value](T o) __attribute__((no_sanitize("thread"), no_sanitize("undefined"))) -> T { return (RESULT); }); \
         if (POLLS) ::cuda_host::yield_thread();                                                                      \
         return old;                                                                                                  \
     }                                                                                                                \
     template <class T, class V>                                                                                      \
-    CUDA_HOST_INTERNAL T NAME##_block(T* address, V value) { return NAME(address, value); }                          \
+    CUDA_HOST_INTERNAL T NAME##_block(T* address, V value, int line = __builtin_LINE()) {                            \
+        return NAME(address, value, line);                                                                           \
+    }                                                                                                                \
     template <class T, class V>                                                                                      \
-    CUDA_HOST_INTERNAL T NAME##_system(T* address, V value) { return NAME(address, value); }
+    CUDA_HOST_INTERNAL T NAME##_system(T* address, V value, int line = __builtin_LINE()) {                           \
+        return NAME(address, value, line);                                                                           \
+    }
 
 CUDA_HOST_ATOMIC(atomicAdd, value == T(0), o + value)
 CUDA_HOST_ATOMIC(atomicSub, value == T(0), o - value)
@@ -50,16 +56,20 @@ CUDA_HOST_ATOMIC(atomicDec, false, (o == 0 || o > value) ? value : T(o - 1))
 #undef CUDA_HOST_ATOMIC
 
 template <class T, class C, class V>
-CUDA_HOST_INTERNAL T atomicCAS(T* address, C compare_, V value_) {
+CUDA_HOST_INTERNAL T atomicCAS(T* address, C compare_, V value_, int line = __builtin_LINE()) {
     const T compare = static_cast<T>(compare_), value = static_cast<T>(value_);
     const T old = ::cuda_host::modify(
-        address, [=](T o) __attribute__((no_sanitize("thread"), no_sanitize("undefined"))) -> T {
+        address, line, [=](T o) __attribute__((no_sanitize("thread"), no_sanitize("undefined"))) -> T {
             return ::cuda_host::same_bits(o, compare) ? value : o;
         });
     if (!::cuda_host::same_bits(old, compare)) ::cuda_host::yield_thread();
     return old;
 }
 template <class T, class C, class V>
-CUDA_HOST_INTERNAL T atomicCAS_block(T* address, C compare, V value) { return atomicCAS(address, compare, value); }
+CUDA_HOST_INTERNAL T atomicCAS_block(T* address, C compare, V value, int line = __builtin_LINE()) {
+    return atomicCAS(address, compare, value, line);
+}
 template <class T, class C, class V>
-CUDA_HOST_INTERNAL T atomicCAS_system(T* address, C compare, V value) { return atomicCAS(address, compare, value); }
+CUDA_HOST_INTERNAL T atomicCAS_system(T* address, C compare, V value, int line = __builtin_LINE()) {
+    return atomicCAS(address, compare, value, line);
+}

@@ -43,16 +43,21 @@
 #define assert(c) ((c) ? (void)0 : ::cuda_host::trap("assert(" #c ")", __LINE__))
 #define printf(...) ((void)sizeof(::cuda_host::unevaluated(__VA_ARGS__)), 0)
 
-#ifdef CUDA_HOST_CHECK
-#define __threadfence() ::cuda_host::on_fence()
-#define __threadfence_system() ::cuda_host::on_fence()
-#else
-#define __threadfence() __asm__ volatile("" ::: "memory")
-#define __threadfence_system() __asm__ volatile("" ::: "memory")
-#endif
-#define __threadfence_block() __asm__ volatile("" ::: "memory")
+#define __threadfence() ::cuda_host::fence()
+#define __threadfence_system() ::cuda_host::fence()
+#define __threadfence_block() ::cuda_host::keep_order()
 
 namespace cuda_host {
+
 template <class... A>
 int unevaluated(const A&...);
+
+CUDA_HOST_DEVICE void keep_order() { __asm__ volatile("" ::: "memory"); }
+CUDA_HOST_DEVICE void fence() {
+#ifdef CUDA_HOST_CHECK
+    on_fence();
+#endif
+    keep_order();
 }
+
+}  // namespace cuda_host

@@ -11,8 +11,6 @@ constexpr unsigned warp_size = 32;
 constexpr unsigned max_threads = 1024;
 constexpr unsigned max_dynamic_shared = 256 * 1024;  // above every GPU's limit so far (227 KiB on compute capability 9.0)
 
-enum class State : std::uint8_t { unstarted, runnable, at_barrier, at_warp_operation, at_active_mask, done };
-
 struct Fiber;
 struct Warp;
 
@@ -20,8 +18,7 @@ struct Thread {
     uint3 index;       // threadIdx
     unsigned linear;   // x + y * blockDim.x + z * blockDim.x * blockDim.y
     unsigned lane;
-    State state;
-    int line;          // of the operation that it waits at
+    int line;          // of the barrier or warp operation that it reached last
     Warp* warp;
     Fiber* fiber;
 };
@@ -38,8 +35,11 @@ struct Meeting {       // lanes that wait for one another
     Resolve resolve;
 };
 
+// Where its lanes are stands in masks, a bit per lane: who is none of `runnable`, `done`, `waits_active` and in no meeting
+// waits at the block's barrier.
 struct Warp {
-    unsigned exists, done, runnable, waits_active;
+    unsigned exists, unstarted, runnable, done, waits_active;
+    unsigned number;
     unsigned meetings_count;
     unsigned syncs;                    // __syncwarp operations so far: orders memory within the warp
     Thread* threads;                   // of lane 0
@@ -50,7 +50,13 @@ struct Warp {
     Meeting meetings[warp_size];
 };
 
+struct Counts {
+    unsigned alive;       // threads of the block that have not finished
+    unsigned at_barrier;
+};
+
 extern Thread* current;
+extern Counts counts;
 extern uint3 block_index;
 extern dim3 block_dim, grid_dim;
 extern unsigned dynamic_shared_bytes;
@@ -69,11 +75,28 @@ int block_barrier(int line, int predicate, BarrierKind kind);
 void warp_meeting(WarpOperation operation, int line, unsigned mask, Resolve resolve);
 unsigned active_mask(int line);
 void yield_thread();
-void finish_thread();  // the current thread is done; returns when this stack is to run another thread
+void finish_slowly();
 [[noreturn]] void trap(const char* what, int line);
 
-void on_atomic(const volatile void* address, unsigned size);  // check flavour only
+void on_atomic(const volatile void* address, unsigned size, int line);  // check flavour only
 void on_fence();
+
+// The current thread is done; returns when this stack is to run another one. A kernel whose threads never wait runs as a
+// plain loop: this costs it a few instructions per thread.
+inline __attribute__((always_inline)) void finish_thread() {
+    Thread* me = current;
+    Warp& warp = *me->warp;
+    const unsigned mine = 1u << me->lane;
+    warp.runnable &= ~mine;
+    warp.done |= mine;
+    --counts.alive;
+    const unsigned later = warp.runnable & (~1u << me->lane), next = later & -later;
+    if (__builtin_expect((next & warp.unstarted) == 0 || (warp.meetings_count | counts.at_barrier) != 0, 0))
+        return finish_slowly();
+    warp.unstarted &= ~next;
+    current = warp.threads + __builtin_ctz(next);
+    current->fiber = me->fiber;
+}
 
 }  // namespace cuda_host
 

@@ -11,7 +11,7 @@ struct Access {
     unsigned size;
     Touch touch;
     bool is_volatile;
-    std::uintptr_t pc;
+    std::uintptr_t pc;  // or a line: see Place
 };
 
 void on_access(const Access& access);

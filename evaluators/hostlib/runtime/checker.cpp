@@ -14,7 +14,7 @@
 
 namespace cuda_host {
 
-const bool checking = true;
+std::uintptr_t last_access_pc;
 
 // Who touched a word. Readers of one epoch are folded together: `several_lanes` of one warp, or `several_warps`.
 struct Toucher {
@@ -212,6 +212,7 @@ bool refuse(const Region& region, const Access& access) {
 
 void on_access(const Access& access) {
     if (!current) return;
+    last_access_pc = access.pc;
     if (is_pending) flush_pending();
     Region* region = find_region(access.address);
     if (!region || refuse(*region, access)) return;
@@ -233,9 +234,8 @@ void publish() {
 
 void on_fence() { fenced[current->linear] = true; }
 
-void on_atomic(const volatile void* address, unsigned size) {
-    on_access({reinterpret_cast<std::uintptr_t>(address), size, Touch::atomic, false,
-               reinterpret_cast<std::uintptr_t>(__builtin_return_address(0))});
+void on_atomic(const volatile void* address, unsigned size, int line) {
+    on_access({reinterpret_cast<std::uintptr_t>(address), size, Touch::atomic, false, static_cast<std::uintptr_t>(line)});
     publish();
     acquired = true;
 }

@@ -8,7 +8,8 @@ struct Region;
 
 constexpr std::uint64_t checker_poison_seed = 1;
 
-extern const bool checking;
+// Where the candidate last accessed memory, for a fault inside the checker itself; 0 in the plain flavour.
+extern std::uintptr_t last_access_pc;
 
 void checker_open();          // all regions are known
 void checker_begin_run();     // a run of the whole plan: buffers are as they were handed over

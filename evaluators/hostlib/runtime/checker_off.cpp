@@ -2,7 +2,7 @@
 
 namespace cuda_host {
 
-const bool checking = false;
+std::uintptr_t last_access_pc;
 
 void checker_open() {}
 void checker_begin_run() {}

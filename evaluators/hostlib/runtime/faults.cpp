@@ -5,6 +5,7 @@
 #include <ucontext.h>
 
 #include "../device/runtime.hpp"
+#include "checker.hpp"
 #include "fiber.hpp"
 #include "memory.hpp"
 #include "report.hpp"
@@ -55,7 +56,8 @@ void on_signal(int signal, siginfo_t* info, void* context_) {
     const Place where(program_counter(context));
     switch (signal) {
         case SIGPROF:
-            note(Kind::timeout, where, 0, "%s was still running after %lu ms", here_text(), static_cast<unsigned long>(limit_ms));
+            note(Kind::timeout, last_access_pc ? Place(last_access_pc) : where, 0, "%s was still running after %lu ms of CPU time",
+                 here_text(), static_cast<unsigned long>(limit_ms));
             end("timeout");
         case SIGSEGV:
         case SIGBUS: note_segmentation(reinterpret_cast<std::uintptr_t>(info->si_addr), context); break;

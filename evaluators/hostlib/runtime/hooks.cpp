@@ -1,6 +1,7 @@
 // The functions that `-fsanitize=thread,bounds,alignment` calls. The sanitizers' own runtimes are not linked: these are
 // all there is. Names and arguments are GCC's (gcc/sanitizer.def).
 #include <cstdint>
+#include <cstring>
 
 #include "../device/runtime.hpp"
 #include "access.hpp"
@@ -37,6 +38,12 @@ struct Mismatch {
     unsigned char log_alignment, check;
 };
 
+// The compiler knows the line where the access stands in the candidate's own text; in a header of ours the caller counts.
+Place place(const SourceLocation& where, void* pc) {
+    if (!std::strcmp(where.file, "kernel.cu")) return Place(static_cast<int>(where.line));
+    return Place(reinterpret_cast<std::uintptr_t>(pc));
+}
+
 }  // namespace
 
 #define PC __builtin_return_address(0)
@@ -64,23 +71,19 @@ void __tsan_func_exit() {}
 void __tsan_vptr_update(void*, void*) {}
 void __tsan_vptr_read(void*) {}
 
-void __ubsan_handle_out_of_bounds_abort(void* data, std::uintptr_t index) {
+void __ubsan_handle_out_of_bounds(void* data, std::uintptr_t index) {
     const auto* found = static_cast<ArrayIndex*>(data);
-    note(Kind::out_of_bounds, Place(reinterpret_cast<std::uintptr_t>(PC)), Place(0), "%s uses index %ld of an array of type %s", here_text(),
+    note(Kind::out_of_bounds, place(found->where, PC), 0, "%s uses index %ld of an array of type %s", here_text(),
          static_cast<long>(index), found->array->name);
     end("failed");  // going on would overwrite the stack
 }
-void __ubsan_handle_out_of_bounds(void* data, std::uintptr_t index) { __ubsan_handle_out_of_bounds_abort(data, index); }
 
-void __ubsan_handle_type_mismatch_v1_abort(void* data, std::uintptr_t pointer) {
+void __ubsan_handle_type_mismatch_v1(void* data, std::uintptr_t pointer) {
     const auto* found = static_cast<Mismatch*>(data);
     const Region* region = find_region(pointer);
-    note(Kind::misaligned, Place(reinterpret_cast<std::uintptr_t>(PC)), Place(0), "%s accesses a %s, which needs %u-byte alignment, at byte %ld of %s",
-         here_text(), found->type->name, 1u << found->log_alignment, region ? static_cast<long>(pointer - region->low) : 0l,
-         region ? region->name : "its local memory");
-}
-void __ubsan_handle_type_mismatch_v1(void* data, std::uintptr_t pointer) {
-    __ubsan_handle_type_mismatch_v1_abort(data, pointer);
+    const long offset = region ? static_cast<long>(pointer - region->low) : 0;
+    note(Kind::misaligned, place(found->where, PC), 0, "%s accesses a %s, which needs %u-byte alignment, at byte %ld of %s",
+         here_text(), found->type->name, 1u << found->log_alignment, offset, region ? region->name : "its local memory");
 }
 
 }  // extern "C"

@@ -35,7 +35,8 @@ struct Place {
     int line = 0;
     std::uintptr_t pc = 0;
     Place(int line_) : line(line_) {}
-    explicit Place(std::uintptr_t pc_) : pc(pc_) {}
+    // No program lies below the first 4 MiB (the linker's default), so a small number is a line.
+    explicit Place(std::uintptr_t site) : line(site < 0x400000 ? static_cast<int>(site) : 0), pc(site < 0x400000 ? 0 : site) {}
 };
 
 // Equal kinds at equal places are one finding with a count.

@@ -9,6 +9,7 @@
 namespace cuda_host {
 
 Thread* current;
+Counts counts;
 uint3 block_index;
 dim3 block_dim, grid_dim;
 unsigned dynamic_shared_bytes;
@@ -22,18 +23,14 @@ bool abandoned;
 
 void fiber_main() { running_kernel->run_threads(running_arguments); }
 
-void wake(Warp& warp, unsigned lanes) {
+inline __attribute__((always_inline)) void wake(Warp& warp, unsigned lanes) {
     warp.runnable |= lanes;
-    block.warps_runnable |= 1u << (&warp - block.warps);
-    for (unsigned rest = lanes; rest; rest &= rest - 1) warp.threads[__builtin_ctz(rest)].state = State::runnable;
+    block.warps_runnable |= 1u << warp.number;
 }
 
-void suspend(Thread* thread, State state, int line) {
-    Warp& warp = *thread->warp;
-    thread->state = state;
+inline __attribute__((always_inline)) void suspend(Thread* thread, int line) {
     thread->line = line;
-    warp.runnable &= ~(1u << thread->lane);
-    if (!warp.runnable) block.warps_runnable &= ~(1u << (&warp - block.warps));
+    thread->warp->runnable &= ~(1u << thread->lane);
 }
 
 // Lanes that asked for the active mask at one line and cannot be joined by more of their warp.
@@ -51,14 +48,19 @@ void answer_active_masks(Warp& warp) {
     }
 }
 
-Thread* lowest_lane_from(Warp& warp, unsigned lanes_after) {
-    return warp.threads + __builtin_ctz(lanes_after ? lanes_after : warp.runnable);
+inline __attribute__((always_inline)) Thread* lowest(Warp& warp, unsigned preferred) {
+    return warp.threads + __builtin_ctz(preferred ? preferred : warp.runnable);
 }
 
+// A runnable thread of the warps behind `number`, round and round; that warp itself comes last. Null: there is none.
 Thread* in_other_warps(unsigned number) {
-    const unsigned after = block.warps_runnable & (~1u << number);
-    Warp& warp = block.warps[__builtin_ctz(after ? after : block.warps_runnable)];
-    return warp.threads + __builtin_ctz(warp.runnable);
+    while (block.warps_runnable) {
+        const unsigned after = block.warps_runnable & (~1u << number);
+        Warp& warp = block.warps[__builtin_ctz(after ? after : block.warps_runnable)];
+        if (warp.runnable) return lowest(warp, 0);
+        block.warps_runnable &= ~(1u << warp.number);
+    }
+    return nullptr;
 }
 
 void describe_deadlock();
@@ -66,22 +68,26 @@ void describe_deadlock();
 // The next thread to run: one of the same warp if there is one. Null: the block is done, or stuck.
 inline __attribute__((always_inline)) Thread* next_thread(Thread* me) {
     Warp& warp = *me->warp;
-    if (__builtin_expect(warp.runnable != 0, 1)) return lowest_lane_from(warp, warp.runnable & (~1u << me->lane));
+    if (__builtin_expect(warp.runnable != 0, 1)) return lowest(warp, warp.runnable & (~1u << me->lane));
     if (__builtin_expect(warp.waits_active != 0, 0)) {
         answer_active_masks(warp);
-        return lowest_lane_from(warp, 0);
+        return lowest(warp, 0);
     }
-    if (block.warps_runnable) return in_other_warps(static_cast<unsigned>(&warp - block.warps));
-    if (block.alive) describe_deadlock();
+    if (Thread* other = in_other_warps(warp.number)) return other;
+    if (counts.alive) describe_deadlock();
     return nullptr;
+}
+
+// Whether a thread has not run yet; from now on it has.
+inline __attribute__((always_inline)) bool starts(Thread* thread) {
+    const unsigned bit = 1u << thread->lane, unstarted = thread->warp->unstarted;
+    thread->warp->unstarted = unstarted & ~bit;
+    return unstarted & bit;
 }
 
 inline __attribute__((always_inline)) void go_to(Fiber* from, Thread* next) {
     if (__builtin_expect(next == nullptr, 0)) return switch_fiber(from, &scheduler_fiber);
-    if (next->state == State::unstarted) {
-        next->state = State::runnable;
-        next->fiber = take_fiber();
-    }
+    if (starts(next)) next->fiber = take_fiber();
     current = next;
     switch_fiber(from, next->fiber);
 }
@@ -149,11 +155,11 @@ Meeting& join_meeting(Warp& warp, WarpOperation operation, int line, unsigned ma
 
 void release_barrier() {
     Barrier& barrier = block.barrier;
-    const int everyone = static_cast<int>(barrier.arrived);
+    const int everyone = static_cast<int>(counts.at_barrier);
     barrier.result = barrier.kind == BarrierKind::all   ? barrier.sum == everyone
                      : barrier.kind == BarrierKind::any ? barrier.sum != 0
                                                         : barrier.sum;
-    barrier.arrived = 0;
+    counts.at_barrier = 0;
     barrier.sum = 0;
     ++block.epoch;
     for (unsigned i = 0; i < block.warps_count; ++i) {
@@ -164,33 +170,37 @@ void release_barrier() {
 
 void note_exited(int line) {
     note(Kind::divergence, line, 0, "block %s: %u of %u threads have exited without reaching __syncthreads() at line %d",
-         block_text(), block.threads_count - block.alive, block.threads_count, line);
+         block_text(), block.threads_count - counts.alive, block.threads_count, line);
+}
+
+const Meeting* meeting_of(const Thread& thread) {
+    const Warp& warp = *thread.warp;
+    for (unsigned i = 0; i < warp.meetings_count; ++i)
+        if (warp.meetings[i].arrived >> thread.lane & 1) return &warp.meetings[i];
+    return nullptr;
 }
 
 void describe_deadlock() {
-    unsigned at_barrier = 0, at_operation = 0;
-    const Thread *barrier_thread = nullptr, *operation_thread = nullptr;
+    unsigned at_barrier = 0, in_meetings = 0;
+    const Thread *barrier_thread = nullptr, *meeting_thread = nullptr;
     for (unsigned i = 0; i < block.threads_count; ++i) {
         const Thread& thread = block.threads[i];
-        if (thread.state == State::at_barrier && !at_barrier++) barrier_thread = &thread;
-        if (thread.state == State::at_warp_operation && !at_operation++) operation_thread = &thread;
+        if (thread.warp->done >> thread.lane & 1) continue;
+        if (!meeting_of(thread)) barrier_thread = at_barrier++ ? barrier_thread : &thread;
+        else meeting_thread = in_meetings++ ? meeting_thread : &thread;
     }
     char waiting[160] = "", meeting_text[240] = "", exited[80] = "";
     if (barrier_thread)
         format(waiting, sizeof waiting, "; %u threads wait at __syncthreads() line %d (first: thread %s)", at_barrier,
                barrier_thread->line, thread_text(barrier_thread));
-    if (operation_thread) {
-        const Warp& warp = *operation_thread->warp;
-        const Meeting* meeting = &warp.meetings[0];
-        for (unsigned i = 0; i < warp.meetings_count; ++i)
-            if (warp.meetings[i].arrived >> operation_thread->lane & 1) meeting = &warp.meetings[i];
+    if (meeting_thread)
         format(meeting_text, sizeof meeting_text,
-               "; %u threads wait in a warp operation at line %d (first: thread %s; mask 0x%08x, arrived 0x%08x)",
-               at_operation, operation_thread->line, thread_text(operation_thread), meeting->mask, meeting->arrived);
-    }
-    if (block.alive != block.threads_count)
-        format(exited, sizeof exited, "; %u threads have exited", block.threads_count - block.alive);
-    const Thread* blamed = operation_thread ? operation_thread : barrier_thread;
+               "; %u threads wait in a warp operation at line %d (first: thread %s; mask 0x%08x, arrived 0x%08x)", in_meetings,
+               meeting_thread->line, thread_text(meeting_thread), meeting_of(*meeting_thread)->mask,
+               meeting_of(*meeting_thread)->arrived);
+    if (counts.alive != block.threads_count)
+        format(exited, sizeof exited, "; %u threads have exited", block.threads_count - counts.alive);
+    const Thread* blamed = meeting_thread ? meeting_thread : barrier_thread;
     note(Kind::divergence, blamed ? blamed->line : 0, barrier_thread ? barrier_thread->line : 0,
          "block %s can never go on%s%s%s", block_text(), waiting, meeting_text, exited);
     abandoned = true;
@@ -208,26 +218,26 @@ void set_up_threads(const dim3& shape) {
     }
     for (unsigned i = 0; i < block.warps_count; ++i) {
         const unsigned left = block.threads_count - i * warp_size;
+        block.warps[i].number = i;
         block.warps[i].threads = &block.threads[i * warp_size];
         block.warps[i].exists = left >= warp_size ? ~0u : (1u << left) - 1;
     }
 }
 
 void run_block() {
-    for (unsigned i = 0; i < block.threads_count; ++i) block.threads[i].state = State::unstarted;
     for (unsigned i = 0; i < block.warps_count; ++i) {
         Warp& warp = block.warps[i];
-        warp.runnable = warp.exists;
+        warp.runnable = warp.unstarted = warp.exists;
         warp.done = warp.waits_active = warp.meetings_count = warp.syncs = 0;
     }
     block.warps_runnable = block.warps_count == 32 ? ~0u : (1u << block.warps_count) - 1;
-    block.alive = block.threads_count;
+    counts = {block.threads_count, 0};
     block.barrier = {};
     ++block.epoch;
     ++block.serial;
     checker_begin_block();
     current = block.warps[block.first_warp].threads;
-    current->state = State::runnable;
+    starts(current);
     current->fiber = take_fiber();
     switch_fiber(&scheduler_fiber, current->fiber);
     checker_end_block();
@@ -283,7 +293,7 @@ void abandon_launch() {
 int block_barrier(int line, int predicate, BarrierKind kind) {
     Barrier& barrier = block.barrier;
     Thread* me = current;
-    if (barrier.arrived == 0) {
+    if (counts.at_barrier == 0) {
         barrier.line = line;
         barrier.kind = kind;
     } else if (barrier.line != line) {
@@ -291,12 +301,12 @@ int block_barrier(int line, int predicate, BarrierKind kind) {
              block_text(), thread_text(me), line, barrier.line);
     }
     barrier.sum += predicate;
-    if (++barrier.arrived == block.alive) {
-        if (block.alive != block.threads_count) note_exited(line);
+    if (++counts.at_barrier == counts.alive) {
+        if (counts.alive != block.threads_count) note_exited(line);
         release_barrier();
         return barrier.result;
     }
-    suspend(me, State::at_barrier, line);
+    suspend(me, line);
     wait_for_others();
     return barrier.result;
 }
@@ -312,17 +322,16 @@ void warp_meeting(WarpOperation operation, int line, unsigned mask, Resolve reso
         mask |= mine;
     }
     Meeting& meeting = join_meeting(warp, operation, line, mask, resolve);
-    me->line = line;
     meeting.arrived |= mine;
     if (meeting.arrived == (meeting.mask & ~warp.done)) return complete(warp, meeting);
-    suspend(me, State::at_warp_operation, line);
+    suspend(me, line);
     wait_for_others();
 }
 
 unsigned active_mask(int line) {
     Thread* me = current;
     me->warp->waits_active |= 1u << me->lane;
-    suspend(me, State::at_active_mask, line);
+    suspend(me, line);
     wait_for_others();
     return me->warp->active[me->lane];
 }
@@ -331,28 +340,25 @@ void yield_thread() {
     Thread* me = current;
     Warp& warp = *me->warp;
     const unsigned later = warp.runnable & (~1u << me->lane);
-    Thread* next = later ? lowest_lane_from(warp, later) : in_other_warps(static_cast<unsigned>(&warp - block.warps));
+    Thread* next = later ? lowest(warp, later) : in_other_warps(warp.number);
     if (next != me) go_to(me->fiber, next);
 }
 
-void finish_thread() {
+// Behind `finish_thread`: somebody waits, or the next thread does not simply start on this stack.
+void finish_slowly() {
     Thread* me = current;
     Warp& warp = *me->warp;
-    suspend(me, State::done, 0);
-    warp.done |= 1u << me->lane;
-    --block.alive;
     for (unsigned i = 0; i < warp.meetings_count;) {
         Meeting& meeting = warp.meetings[i];
         if ((meeting.mask & ~warp.done) != meeting.arrived) ++i;
         else complete(warp, meeting), i = 0;
     }
-    if (__builtin_expect(block.barrier.arrived != 0 && block.barrier.arrived == block.alive, 0)) {
+    if (counts.at_barrier != 0 && counts.at_barrier == counts.alive) {
         note_exited(block.barrier.line);
         release_barrier();
     }
     Thread* next = next_thread(me);
-    if (next && next->state == State::unstarted) {  // this stack serves it: a plain loop
-        next->state = State::runnable;
+    if (next && starts(next)) {
         next->fiber = me->fiber;
         current = next;
         return;

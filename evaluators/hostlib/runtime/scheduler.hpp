@@ -8,21 +8,19 @@
 
 namespace cuda_host {
 
-struct Barrier {
-    unsigned arrived;
+struct Barrier {  // how many have arrived stands in `counts`
     int line, sum, result;
     BarrierKind kind;
 };
 
 struct Block {
     unsigned threads_count, warps_count;
-    unsigned alive;
-    unsigned warps_runnable;  // bit per warp
+    unsigned warps_runnable;  // bit per warp that may have a runnable lane; cleared when found to have none
     unsigned first_warp;      // where a block starts
     std::uint32_t epoch;      // grows at every barrier and every block; never repeats
     std::uint32_t serial;     // number of the block since the program began, from 1
     Barrier barrier;
-    Thread threads[max_threads + 1];
+    Thread threads[max_threads];
     Warp warps[max_threads / warp_size];
 };
 

@@ -1,0 +1,36 @@
+# `make help` lists what there is. Every target sets up the virtual environment that it needs, once.
+
+VENV := .venv
+RUN := $(VENV)/bin/python
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test test-long lint clean
+
+help:  ## this list
+	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 14
+
+demo: $(VENV)/.ready-demo  ## watch a textbook kernel become a faster one, without a GPU and without a key
+	@$(VENV)/bin/evo demo
+
+test: $(VENV)/.ready-dev  ## the tests
+	$(RUN) -m pytest -q
+
+test-long: $(VENV)/.ready-dev  ## the tests, the long ones included
+	$(RUN) -m pytest -q -m "not gpu and not local_llm"
+
+lint: $(VENV)/.ready-dev  ## ruff, mypy and the layers
+	$(VENV)/bin/ruff check .
+	$(VENV)/bin/ruff format --check .
+	$(VENV)/bin/mypy
+	$(VENV)/bin/lint-imports
+
+clean:  ## take the virtual environment away
+	rm -rf $(VENV)
+
+$(VENV)/.ready-demo: pyproject.toml .ci/setup
+	@.ci/setup $(VENV) nvrtc
+	@touch $@
+
+$(VENV)/.ready-dev: pyproject.toml .ci/setup
+	@.ci/setup $(VENV) nvrtc,dev
+	@touch $@ $(VENV)/.ready-demo

@@ -1,0 +1,7 @@
+// Trick: a private file by include
+// Status: unsafe
+
+#include "/etc/hostname"
+extern "C" __global__ void hostile(float* out) {
+    out[threadIdx.x] = 1.0f;
+}
