@@ -28,7 +28,7 @@ MOST_SHARED_BYTES = 101376
 
 @dataclass(frozen=True)
 class HostDevice:
-    """Runs kernels on the CPU. Flavour `plain` is for results and latencies, `check` finds faults (1 to 20 times slower).
+    """Runs kernels on the CPU: flavour `plain` for results and latencies, `check`, up to 20 times slower, for faults.
 
     Attributes:
         compiler: name or path of g++ 11 or newer.

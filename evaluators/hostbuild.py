@@ -5,6 +5,7 @@ What a compiler says is trimmed to what the candidate's author can use. Nothing 
 
 from __future__ import annotations
 
+import difflib
 import re
 import tempfile
 import time
@@ -66,7 +67,7 @@ class Builder:
         return Binary(Status.OK, key, image, resources=resources, seconds=time.monotonic() - started)
 
     def _build(self, request: CompileRequest) -> bytes:
-        _stop_at(inspection.refuse_source(request.source))
+        _stop_at(inspection.refuse_host_source(request.source))
         unroll = request.flavour == "plain"
         unit = hostsource.translate(request.source, request.kernels, request.defines, unroll=unroll)
         with tempfile.TemporaryDirectory(prefix="kernel-evo-build-") as name:
@@ -74,18 +75,22 @@ class Builder:
             (folder / "unit.cpp").write_text(unit)
             (folder / hostsource.FILE).write_text(request.source)  # the compiler quotes lines from it
             flags = (*self.tools.flags(request.flavour), *_own_options(request.options))
+            self._preprocess(folder, flags)
             self._compile(folder, flags)
-            self._inspect(folder, flags, request.flavour)
+            self._inspect(folder, request.flavour)
             self._run(folder, self.tools.link(request.flavour, "unit.o", "program"))
             return (folder / "program").read_bytes()
+
+    def _preprocess(self, folder: Path, flags: Sequence[str]) -> None:
+        """Look at what macros hide before the assembler could see it."""
+        preprocess = ("-E", "-fpch-preprocess", "unit.cpp", "-o", "unit.ii")
+        self._run(folder, (self.tools.compiler, *flags, *preprocess))
+        _stop_at(inspection.refuse_preprocessed((folder / "unit.ii").read_text(), hostsource.FILE))
 
     def _compile(self, folder: Path, flags: Sequence[str]) -> None:
         self._run(folder, (self.tools.compiler, *flags, "-c", "unit.cpp", "-o", "unit.o"))
 
-    def _inspect(self, folder: Path, flags: Sequence[str], flavour: str) -> None:
-        preprocess = ("-E", "-fpch-preprocess", "unit.cpp", "-o", "unit.ii")
-        self._run(folder, (self.tools.compiler, *flags, *preprocess))
-        _stop_at(inspection.refuse_preprocessed((folder / "unit.ii").read_text(), hostsource.FILE))
+    def _inspect(self, folder: Path, flavour: str) -> None:
         if flavour == "check":  # GCC's constructor that would start the sanitizer
             self._run(folder, ("objcopy", "-R", ".init_array.00099", "-R", ".rela.init_array.00099", "unit.o"))
         _stop_at(
@@ -98,7 +103,10 @@ class Builder:
         readable = (self.tools.folder, LIBRARY)
         done = sandbox.run(command, folder=folder, limits=_LIMITS, read_only=readable, may_exec=True)
         if done.timed_out:
-            raise _Stopped(Status.TIMEOUT, f"the compiler did not end within {_LIMITS.wall_s:.0f} s; the source is too large for it")
+            raise _Stopped(
+                Status.TIMEOUT,
+                f"the compiler did not end within {_LIMITS.wall_s:.0f} s; the source is too large for it",
+            )
         if done.returncode:
             raise _Stopped(*_explain(done.stderr.decode(errors="replace"), done.reason))
 
@@ -120,11 +128,9 @@ def _resources(image: bytes, kernels: Sequence[str]) -> dict[str, Resources]:
     used = {kernel: hostelf.static_shared_bytes(variables, kernel) for kernel in kernels}
     for kernel, nbytes in used.items():
         if nbytes > MOST_STATIC_SHARED_BYTES:
-            raise _Stopped(
-                Status.COMPILE_ERROR,
-                f"kernel {kernel} declares {nbytes} bytes of static shared memory; {MOST_STATIC_SHARED_BYTES} is the most "
-                "(dynamic shared memory may be larger)",
-            )
+            found = f"kernel {kernel} declares {nbytes} bytes of static shared memory"
+            most = f"{MOST_STATIC_SHARED_BYTES} is the most (dynamic shared memory may be larger)"
+            raise _Stopped(Status.COMPILE_ERROR, f"{found}; {most}")
     return {kernel: Resources(static_shared_bytes=nbytes) for kernel, nbytes in used.items()}
 
 
@@ -133,7 +139,12 @@ def _resources(image: bytes, kernels: Sequence[str]) -> dict[str, Resources]:
 _ERROR = re.compile(r"(?P<file>[^\s:]+):(?P<line>\d+):(?:\d+:)? (?:fatal )?error: (?P<text>.*)")
 _OWN = re.compile(rf"{re.escape(hostsource.FILE)}:(\d+):")
 _QUOTE = re.compile(r" +\d* \|")
-_UNSUPPORTED = re.compile(r"host device: no (.*)")
+_UNSUPPORTED = re.compile(r"host device: no (support for [\w ,-]+)")
+_UNKNOWN = re.compile(
+    rf"{re.escape(hostsource.FILE)}:(\d+):\d+: error: '(__\w+)' (?:was not declared|does not name a type)"
+)
+_KNOWN = ("__syncthreads", "__syncwarp", "__shfl_sync", "__shfl_xor_sync", "__shfl_down_sync", "__shfl_up_sync")
+"""What people mean when they misspell: such a name is an error, and no intrinsic that is missing here."""
 _UNDEFINED = re.compile(r"undefined reference to [`']([^']+)'")
 
 
@@ -141,12 +152,16 @@ def _explain(stderr: str, reason: str) -> tuple[Status, str]:
     """Return the status and the message for what a compiler or linker wrote."""
     if match := _UNSUPPORTED.search(stderr):
         return Status.UNSUPPORTED, f"{_first_own_line(stderr)}the host device has no {match[1].strip(' ;')}"
-    errors = [_tidy(text) for text in _own_errors(stderr)]
+    stderr = _tidy(stderr)
+    unknown = _UNKNOWN.search(stderr)
+    if unknown and not difflib.get_close_matches(unknown[2], _KNOWN, cutoff=0.85):
+        return Status.UNSUPPORTED, f"line {unknown[1]}: the host device does not know {unknown[2]}"
+    errors = _own_errors(stderr)
     if not errors:
         undefined = sorted(set(_UNDEFINED.findall(stderr)))
-        errors = [f"{name.replace(_NAMESPACE + '::', '')} is declared and used, but not defined" for name in undefined]
+        errors = [f"{name} is declared and used, but not defined" for name in undefined]
     if not errors:
-        errors = [reason or _tidy(stderr.strip()[-600:]) or "the compiler failed without a word"]
+        errors = [reason or stderr.strip()[-600:] or "the compiler failed without a word"]
     return Status.COMPILE_ERROR, "\n".join(errors)[:_MOST_MESSAGE]
 
 
@@ -166,7 +181,7 @@ def _own_errors(stderr: str) -> list[str]:
             caller = next(iter(_OWN.findall(line)), caller)
             continue
         if match["file"] == hostsource.TABLE:
-            errors.append(_table_error(match["text"]))
+            return errors or [_table_error(match["text"])]  # what follows it is a consequence
         elif match["file"] == hostsource.FILE:
             errors.append("\n".join((f"line {match['line']}: {match['text']}", *_quoted(lines[index + 1 :]))))
         else:
@@ -184,7 +199,7 @@ def _quoted(following: Sequence[str]) -> list[str]:
 
 
 def _table_error(text: str) -> str:
-    missing = re.search(r"'(?:cuda_user::)?(\w+)' (?:was not declared|is not a member|has not been declared)", text)
+    missing = re.search(r"'(\w+)' (?:was not declared|is not a member|has not been declared)", text)
     if missing:
         return f"the launch header names the kernel {missing[1]}, which the source does not define"
     return f"the launch header names a kernel that cannot be launched: {text}"

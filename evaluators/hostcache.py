@@ -1,4 +1,4 @@
-"""Built host programs on disk: written atomically, private to the user, bounded in size. No knowledge of what they are."""
+"""Built host programs on disk: written atomically, private to the user, bounded in size. No program runs here."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ class Cache:
         try:
             head, image = path.read_bytes().split(b"\n", 1)
             os.utime(path)
+            return replace(from_json(Binary, head), image=image, seconds=0.0)
         except (OSError, ValueError):
             return None
-        return replace(from_json(Binary, head), image=image, seconds=0.0)
 
     def put(self, binary: Binary) -> None:
         """Store a binary; when the folder has grown beyond its limit, the longest unused ones go."""
@@ -68,9 +68,13 @@ def private_folder(path: Path) -> Path:
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
         found = path.stat()
     except OSError as error:
-        raise DeviceError(f"cannot make the cache folder {path}: {error}; set XDG_CACHE_HOME to a writable folder") from error
+        raise DeviceError(
+            f"cannot make the cache folder {path}: {error}; set XDG_CACHE_HOME to a writable folder"
+        ) from error
     if found.st_uid != os.getuid() or not stat.S_ISDIR(found.st_mode):
-        raise DeviceError(f"the cache folder {path} belongs to another user; set XDG_CACHE_HOME to a folder of your own")
+        raise DeviceError(
+            f"the cache folder {path} belongs to another user; set XDG_CACHE_HOME to a folder of your own"
+        )
     if found.st_mode & 0o077:
         path.chmod(0o700)
     return path

@@ -18,6 +18,8 @@ _OBJECT, _TLS = 1, 6
 _NAMESPACE = "9cuda_user"
 """How a mangled name begins to speak of the candidate's namespace (Itanium C++ ABI, 5.1)."""
 _PART = re.compile(r"\d+")
+_NUMBERS = re.compile(r"L[a-z]n?\d+E|[ST]\d*_")
+"""Numbers in a mangled name that count no letters: template arguments and substitutions."""
 
 
 @dataclass(frozen=True)
@@ -67,6 +69,7 @@ def _variables(image: bytes) -> Iterator[Variable]:
 
 def _parts(mangled: str) -> list[str]:
     """Return the identifiers in a mangled name: ``_ZZN9cuda_user4gemmEPKfE4tile`` -> cuda_user, gemm, tile."""
+    mangled = _NUMBERS.sub("", mangled)
     found: list[str] = []
     at = 0
     while match := _PART.search(mangled, at):

@@ -94,9 +94,7 @@ def _lines_of(addresses: set[str], folder: Path, image: str) -> dict[str, int]:
         return {}
     # An address is that of the instruction behind the one in question.
     wanted = {hex(int(address, 16) - 1): address for address in sorted(addresses)}
-    done = sandbox.run(
-        ["addr2line", "-a", "-i", "-e", image, *wanted], folder=folder, limits=_LIMITS, may_exec=True
-    )
+    done = sandbox.run(["addr2line", "-a", "-i", "-e", image, *wanted], folder=folder, limits=_LIMITS, may_exec=True)
     lines: dict[str, int] = {}
     asked = ""
     for text in done.stdout.decode(errors="replace").splitlines():

@@ -69,9 +69,7 @@ def run_job(job: Job, device: Device) -> JobResult:
 # --- before the start ------------------------------------------------------------------------------------------------
 
 
-def _bad_launch(
-    job: Job, device: Device, variables: Sequence[hostelf.Variable]
-) -> tuple[Status, str] | None:
+def _bad_launch(job: Job, device: Device, variables: Sequence[hostelf.Variable]) -> tuple[Status, str] | None:
     if job.plan.cluster is not None:
         return Status.UNSUPPORTED, "the host device has no thread-block clusters"
     for launch in job.plan.launches:
@@ -222,7 +220,10 @@ def _ended_badly(job: Job, report: _Report, code: int) -> tuple[Status, str]:
     if report.trouble == "garbled":
         return Status.UNSAFE, "the kernel wrote over the runtime's memory: its report is garbled"
     if code == -signal.SIGSYS:
-        return Status.UNSAFE, "the kernel made a system call (files, network, processes) or took more memory than it may have"
+        return (
+            Status.UNSAFE,
+            "the kernel made a system call (files, network, processes) or took more memory than it may have",
+        )
     if code == -signal.SIGXFSZ:
         return Status.UNSAFE, "the kernel wrote a file larger than its buffers"
     how = f"signal {-code}" if code < 0 else f"exit status {code}"

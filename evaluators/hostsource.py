@@ -17,15 +17,13 @@ FILE = "kernel.cu"
 TABLE = "launches"
 """The name of the generated part behind it."""
 
-_HEADERS = frozenset(
-    """
+_HEADERS = """
     cuda.h cuda_runtime.h cuda_runtime_api.h device_launch_parameters.h vector_types.h vector_functions.h
     device_functions.h math_functions.h math_constants.h sm_60_atomic_functions.h cuda_fp16.h cuda_fp16.hpp cuda_bf16.h
     cuda_bf16.hpp mma.h crt/mma.h cooperative_groups.h cooperative_groups/reduce.h cooperative_groups/scan.h assert.h
     cassert float.h cfloat limits.h climits limits math.h cmath stddef.h cstddef stdint.h cstdint stdio.h cstdio
     string.h cstring type_traits utility initializer_list
-    """.split()
-)
+""".split()  # noqa: SIM905 - names read better without quotes
 """Headers whose content is always there (`hostlib/cuda_host.hpp`), so that including them does nothing."""
 
 _INCLUDE = re.compile(r"^[ \t]*#[ \t]*include[ \t]*[<\"]([^>\"\n]+)[>\"][^\n]*", re.MULTILINE)
@@ -34,7 +32,10 @@ _UNSUPPORTED = tuple(
     for pattern, what in (
         (r"\b(?:asm|__asm|__asm__)\b", "inline PTX"),
         (r"<<<", "launching a kernel from the device (dynamic parallelism)"),
-        (r"\b(?:tex[123]D\w*|texCubemap\w*|surf[123]D\w*|texture\s*<|cuda(?:Texture|Surface)Object_t)", "textures and surfaces"),
+        (
+            r"\b(?:tex[123]D\w*|texCubemap\w*|surf[123]D\w*|texture\s*<|cuda(?:Texture|Surface)Object_t)",
+            "textures and surfaces",
+        ),
         (r"\b(?:cub|thrust|cutlass|cute)\s*::", "CUB, Thrust and CUTLASS"),
         (r"\b(?:__pipeline_\w+|memcpy_async|__mbarrier_\w+|cuda\s*::\s*(?:barrier|pipeline))", "asynchronous copies"),
         (r"\bcuda\s*::", "libcu++"),
@@ -115,16 +116,18 @@ def _line(text: str, position: int) -> int:
 
 
 def _refuse(source: str, blanked: str) -> None:
-    for match in _INCLUDE.finditer(source):
-        if match.group(1) not in _HEADERS and blanked[match.start() : match.end()].strip():
-            raise _unsupported(source, match.start(), f"the header <{match.group(1)}>")
+    for include in _INCLUDE.finditer(source):
+        if include.group(1) not in _HEADERS and blanked[include.start() : include.end()].strip():
+            raise _unsupported(source, include.start(), f"the header <{include.group(1)}>")
     without_includes = _INCLUDE.sub(lambda match: " " * len(match.group()), blanked)
     found = [(match.start(), what) for pattern, what in _UNSUPPORTED if (match := pattern.search(without_includes))]
     if found:
         raise _unsupported(source, *min(found))
-    if match := _SHARED_INITIALISED.search(blanked):
-        line = _line(source, match.end())
-        raise Refused(Status.COMPILE_ERROR, line, "a __shared__ variable cannot have an initial value: assign it in the kernel")
+    if initialised := _SHARED_INITIALISED.search(blanked):
+        line = _line(source, initialised.end())
+        raise Refused(
+            Status.COMPILE_ERROR, line, "a __shared__ variable cannot have an initial value: assign it in the kernel"
+        )
 
 
 def _unsupported(source: str, position: int, what: str) -> Refused:
@@ -187,5 +190,7 @@ def _table(kernels: Sequence[str]) -> str:
 def _rows(kernels: Sequence[str]) -> Iterator[str]:
     for kernel in kernels:
         if not _KERNEL_NAME.fullmatch(kernel):
-            raise Refused(Status.COMPILE_ERROR, 0, f"{kernel!r} is not the name of a kernel, nor of an instance of a template")
+            raise Refused(
+                Status.COMPILE_ERROR, 0, f"{kernel!r} is not the name of a kernel, nor of an instance of a template"
+            )
         yield f'::cuda_host::Entry<&{kernel}>::kernel("{plain_name(kernel)}"),'

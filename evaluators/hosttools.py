@@ -58,9 +58,20 @@ _FLAVOUR = {
         "--param=tsan-distinguish-volatile=1",
     ),
 }
+_KEPT = 4
+"""Sets of tools that stay on disk (40 MB each): several checkouts may share a cache."""
 _RUNTIME = ("begin", "end", "fiber", "scheduler", "report", "memory", "job", "faults", "main")
 _RUNTIME_OF = {"plain": ("checker_off",), "check": ("checker", "hooks")}
-_RUNTIME_FLAGS = ("-std=gnu++17", "-O2", "-fno-pie", "-fno-exceptions", "-fno-rtti", "-fno-stack-protector", "-g0", "-w")
+_RUNTIME_FLAGS = (
+    "-std=gnu++17",
+    "-O2",
+    "-fno-pie",
+    "-fno-exceptions",
+    "-fno-rtti",
+    "-fno-stack-protector",
+    "-g0",
+    "-w",
+)
 
 
 @dataclass(frozen=True)
@@ -103,18 +114,28 @@ def tools(compiler: str, cache: Path) -> Tools:
     """
     path = shutil.which(compiler)
     if path is None:
-        raise DeviceError(f"the host device needs {compiler}, which is not installed; on Debian or Ubuntu: apt install g++")
+        raise DeviceError(
+            f"the host device needs {compiler}, which is not installed; on Debian or Ubuntu: apt install g++"
+        )
     fingerprint = _fingerprint(path)
     folder = private_folder(cache) / f"tools-{fingerprint}"
-    if not folder.is_dir():
+    if folder.is_dir():
+        os.utime(folder)
+    else:
         _build(path, folder, fingerprint)
+        _forget_old(folder.parent)
     return Tools(path, folder, fingerprint)
 
 
 def _fingerprint(compiler: str) -> str:
     digest = hashlib.sha256()
     version = subprocess.run([compiler, "--version"], capture_output=True, timeout=30, check=False).stdout
-    for part in (version, processor_name().encode(), _processor_features().encode(), repr((_LANGUAGE, _FLAVOUR)).encode()):
+    for part in (
+        version,
+        processor_name().encode(),
+        _processor_features().encode(),
+        repr((_LANGUAGE, _FLAVOUR)).encode(),
+    ):
         digest.update(part)
     for path in sorted(LIBRARY.rglob("*.?pp")):
         digest.update(path.read_bytes())
@@ -152,6 +173,13 @@ def _build(compiler: str, folder: Path, fingerprint: str) -> None:
                 raise
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
+
+
+def _forget_old(cache: Path) -> None:
+    """Remove what earlier versions built, and what a build that was killed left behind; the last few stay."""
+    folders = [*cache.glob("tools-*"), *cache.glob(".building-*")]
+    for folder in sorted(folders, key=lambda path: path.stat().st_mtime)[:-_KEPT]:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _commands(made: Tools) -> list[list[str]]:

@@ -15,7 +15,7 @@ from evaluators.refusal import Refusal, refuse
 from evo.errors import did_you_mean
 from evo.records import Status
 
-__all__ = ["INCLUDES", "Refusal", "inspect_object", "refuse_preprocessed", "refuse_source"]
+__all__ = ["INCLUDES", "Refusal", "inspect_object", "refuse_host_source", "refuse_preprocessed", "refuse_source"]
 
 
 def _words(text: str) -> frozenset[str]:
@@ -76,6 +76,20 @@ def refuse_source(source: str) -> tuple[Refusal, ...]:
     """
     found = {refusal: None for reading in readings(source) for refusal in _refuse_reading(reading)}
     found.update({refusal: None for refusal in _refuse_characters(source)})
+    return tuple(sorted(found, key=lambda refusal: refusal.line))
+
+
+def refuse_host_source(source: str) -> tuple[Refusal, ...]:
+    """Check a candidate's text for the host device: as `refuse_source`, and for assembly that is no PTX statement.
+
+    A label that renames a function or an `.incbin` is an attack, a PTX statement only something that the host device
+    cannot run; that is left to others to say. What macros hide, `refuse_preprocessed` finds.
+    """
+    found = {refusal: None for refusal in refuse_source(source)}
+    for reading in readings(source):
+        for index, token in enumerate(reading):
+            if token.text in _ASM and _is_hostile(text := _assembly(reading[index + 1 :])):
+                found[_hostile_assembly(token, text)] = None
     return tuple(sorted(found, key=lambda refusal: refusal.line))
 
 
@@ -203,14 +217,33 @@ def _refuse_assembly(own: Sequence[Token]) -> Iterator[Refusal]:
         depth += (token.text == "{") - (token.text == "}")
         if token.text not in _ASM:
             continue
-        strings = [t.text for t in own[index + 1 : index + 40] if t.kind == "string"][:8]
-        inner = strings[0].strip('"') if strings else ""
-        words = f"{token.text}({' '.join(strings[:1])})"
-        if re.fullmatch(r"[\w.$@]*", inner) or depth == 0 or any(_HIDDEN_CODE.search(s) for s in strings):
-            yield refuse(Status.UNSAFE, token.line, words, "reaches behind the compiler; a kernel may not")
+        text = _assembly(own[index + 1 :])
+        if depth == 0 or _is_hostile(text):
+            yield _hostile_assembly(token, text)
         else:
             why = "is inline assembly (PTX), which the host device cannot run; use the intrinsics of CUDA C++"
-            yield refuse(Status.UNSUPPORTED, token.line, words, why)
+            yield refuse(Status.UNSUPPORTED, token.line, f'{token.text}("{text}")', why)
+
+
+def _hostile_assembly(token: Token, text: str) -> Refusal:
+    why = "reaches behind the compiler; a kernel may not"
+    return refuse(Status.UNSAFE, token.line, f'{token.text}("{text}")', why)
+
+
+def _assembly(after: Sequence[Token]) -> str:
+    """Return the text of an assembly statement or label; `after` begins behind its keyword."""
+    parts: list[str] = []
+    for token in after:
+        if token.kind == "string":
+            parts.append(token.text[token.text.index('"') + 1 : -1])
+        elif parts or token.text not in ("(", "volatile", "__volatile__", "__volatile", "goto", "inline"):
+            break
+    return "".join(parts)
+
+
+def _is_hostile(text: str) -> bool:
+    """Whether it is a name (a label: the symbol's other name), or a directive to the assembler."""
+    return re.fullmatch(r"[\w.$@]+", text) is not None or _HIDDEN_CODE.search(text) is not None
 
 
 def _refuse_attributes(own: Sequence[Token]) -> Iterator[Refusal]:

@@ -188,7 +188,8 @@ def _sentences(error: ValidationError, read: Document) -> list[str]:
     for problem in error.errors():
         path = problem["loc"] if problem["type"] == "missing" else _existing(problem["loc"], read.data)
         words, value = _words(problem, path)
-        expected.setdefault(path, []).append(words)
+        known = expected.setdefault(path, [])
+        known.append(words.removeprefix("expected ") if known else words)
         found[path] = value
     return [read.error(path, " or ".join(words) + found[path]) for path, words in expected.items()]
 
@@ -234,7 +235,8 @@ def _words(problem: Any, path: KeyPath) -> tuple[str, str]:
     if isinstance(value, str) and _is_number(value) and "number" in expected:
         return f"expected {expected}", f", found the text {value!r}; write it without quotes"
     nearest = did_you_mean(value, _literals(path)) if kind == "literal_error" and isinstance(value, str) else ""
-    return f"expected {expected}", f", found {json.dumps(value)}{nearest}"
+    shown = nearest if nearest.startswith("; did you mean") else ""  # `expected` lists them all already
+    return f"expected {expected}", f", found {json.dumps(value)}{shown}"
 
 
 def _is_number(text: str) -> bool:

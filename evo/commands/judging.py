@@ -167,13 +167,13 @@ def _with_header(source: str, initial: str) -> str:
 
 
 def _only(whole: Workload, case: str) -> Workload:
-    """Return the workload with this case alone, and a performance case beside it if it is none itself."""
+    """Return the workload with this case, and beside it the least that a verdict needs: one to check, one to time."""
     names = [known.name for known in whole.cases]
     if case not in names:
         raise WorkloadError(f"workload {whole.name}: no case {case!r}{did_you_mean(case, names)}")
     chosen = whole.cases[names.index(case)]
-    timed = () if chosen.role is Role.PERFORMANCE else whole.role(Role.PERFORMANCE)[:1]
-    return dataclasses.replace(whole, cases=(chosen, *timed))
+    needed = (whole.role(role)[0] for role in (Role.CORRECTNESS, Role.PERFORMANCE) if role is not chosen.role)
+    return dataclasses.replace(whole, cases=(chosen, *needed))
 
 
 # --- saying -----------------------------------------------------------------------------------------------------

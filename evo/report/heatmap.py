@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -26,20 +27,24 @@ def draw(history: History, stem: Path) -> tuple[Path, ...]:
 
     Colour is the case's initial latency over the candidate's, on a log scale: purple is faster, orange is slower.
     """
-    cases = [*history.meta.workload.role(Role.PERFORMANCE), *history.meta.workload.role(Role.CORRECTNESS, Role.HIDDEN)]
+    timed = history.meta.workload.role(Role.PERFORMANCE)
+    checked = history.meta.workload.role(Role.CORRECTNESS, Role.HIDDEN)
     columns = _columns(history)
-    rows = len(cases)
-    width = min(16.0, max(7.0, 2.6 + 0.42 * len(columns)))
-    picture = style.figure(width, 1.9 + 0.32 * rows)
-    axes = picture.subplots()
-    speedups = _speedups(history, cases, columns)
-    mappable = _paint(axes, speedups)
-    _mark_checks(axes, history, cases, columns)
-    _mark_failures(axes, history, columns, rows)
+    heights = [0.42 * len(timed), 0.19 * len(checked) + 0.01]
+    picture = style.figure(min(16.0, max(7.0, 2.6 + 0.42 * len(columns))), 1.7 + sum(heights))
+    upper, lower = picture.subplots(2, sharex=True, height_ratios=heights, gridspec_kw={"hspace": 0.02})
+    speedups = _speedups(history, timed, columns)
+    mappable = _paint(upper, speedups)
+    _mark_checks(upper, history, timed, columns)
+    _mark_checks(lower, history, checked, columns)
+    _mark_failures((upper, lower), history, columns)
     if len(columns) <= WORDS_UP_TO:
-        _write_figures(axes, speedups)
-    _label(axes, history, cases, columns)
-    bar = picture.colorbar(mappable, ax=axes, shrink=0.9, pad=0.015, aspect=24)
+        _write_figures(upper, speedups)
+    _label_rows(upper, [case.name for case in timed], 9.5)
+    _label_rows(lower, [f"{case.name} ({case.role})" for case in checked], 7.5)
+    _label_columns(upper, history, columns)
+    lower.tick_params(which="both", bottom=False, labelbottom=False)
+    bar = picture.colorbar(mappable, ax=[upper, lower], shrink=0.9, pad=0.015, aspect=24)
     _label_bar(bar, speedups)
     return style.save(picture, stem)
 
@@ -53,7 +58,7 @@ def _columns(history: History) -> list[int]:
     return sorted(champions | set(rest[len(champions) - MOST_COLUMNS :]))
 
 
-def _speedups(history: History, cases: list[Case], columns: list[int]) -> np.ndarray:
+def _speedups(history: History, cases: Sequence[Case], columns: list[int]) -> np.ndarray:
     """Return initial / candidate latency, shape (cases, columns); NaN where either was not timed."""
     first = _medians(history.evaluations[0])
     table = np.full((len(cases), len(columns)), math.nan)
@@ -84,7 +89,7 @@ def _paint(axes: Axes, speedups: np.ndarray) -> ScalarMappable:
     return axes.imshow(speedups, cmap=colours, norm=LogNorm(1 / reach, reach), aspect="auto")
 
 
-def _mark_checks(axes: Axes, history: History, cases: list[Case], columns: list[int]) -> None:
+def _mark_checks(axes: Axes, history: History, cases: Sequence[Case], columns: list[int]) -> None:
     """A small dot where an untimed case was right, a cross where any case was wrong."""
     for column, candidate in enumerate(columns):
         results = {result.case: result for result in history.evaluations[candidate].cases}
@@ -96,19 +101,32 @@ def _mark_check(axes: Axes, row: int, column: int, result: CaseResult | None) ->
     if result is None:
         return
     if result.status is not Status.OK:
-        axes.plot(column, row, "x", color=style.WRONG, markersize=6, markeredgewidth=1.6)
+        axes.plot(column, row, "x", color=style.WRONG, markersize=5, markeredgewidth=1.5)
     elif result.latency is None:
         axes.plot(column, row, "o", color=style.QUIET, markersize=2.5)
 
 
-def _mark_failures(axes: Axes, history: History, columns: list[int], rows: int) -> None:
+def _mark_failures(parts: tuple[Axes, Axes], history: History, columns: list[int]) -> None:
     for column, candidate in enumerate(columns):
         status = history.evaluations[candidate].status
         if status is Status.OK:
             continue
-        axes.axvspan(column - 0.5, column + 0.5, color=style.FAINT, zorder=0.5, linewidth=0)
+        for axes in parts:
+            axes.axvspan(column - 0.5, column + 0.5, color=style.FAINT, zorder=0.5, linewidth=0)
         word = style.SHORT.get(status, str(status))
-        axes.text(column, rows - 0.4, word, rotation=90, ha="center", va="top", fontsize=7.5, color=style.WRONG)
+        parts[1].annotate(
+            word,
+            (column, 0),
+            (0, -4),
+            xycoords=("data", "axes fraction"),
+            textcoords="offset points",
+            rotation=90,
+            ha="center",
+            va="top",
+            fontsize=7.5,
+            color=style.WRONG,
+            annotation_clip=False,
+        )
 
 
 def _write_figures(axes: Axes, speedups: np.ndarray) -> None:
@@ -120,27 +138,29 @@ def _write_figures(axes: Axes, speedups: np.ndarray) -> None:
             axes.text(column, row, f"{value:.2g}", ha="center", va="center", fontsize=7, color=colour)
 
 
-def _label(axes: Axes, history: History, cases: list[Case], columns: list[int]) -> None:
+def _label_rows(axes: Axes, names: Sequence[str], size: float) -> None:
     style.bare(axes)
-    axes.set_yticks(range(len(cases)), [_case_label(case) for case in cases])
+    axes.set_yticks(range(len(names)), names, fontsize=size)
+    axes.set_ylim(len(names) - 0.5, -0.5)
+
+
+def _label_columns(axes: Axes, history: History, columns: list[int]) -> None:
     step = math.ceil(len(columns) / 30)
-    shown = [index for index, candidate in enumerate(columns) if index % step == 0 or candidate == history.champion]
-    axes.xaxis.tick_top()
+    best = columns.index(history.champion)
+    shown = sorted({best, *(index for index in range(0, len(columns), step) if abs(index - best) >= step)})
+    axes.tick_params(top=True, labeltop=True, bottom=False, labelbottom=False)
+    axes.set_xlim(-0.5, len(columns) - 0.5)
     axes.set_xticks(shown, [str(columns[index]) for index in shown])
     for tick, index in zip(axes.get_xticklabels(), shown, strict=True):
         if columns[index] == history.champion:
             tick.set(fontweight="bold", color=style.ACCENT)
     axes.set_xticks(np.arange(len(columns) + 1) - 0.5, minor=True)
-    axes.set_yticks(np.arange(len(cases) + 1) - 0.5, minor=True)
+    axes.set_yticks(np.arange(len(axes.get_yticks()) + 1) - 0.5, minor=True)
     axes.grid(which="minor", color="white", linewidth=1.5)
     axes.tick_params(which="minor", length=0)
     words = f"{history.meta.workload.name}: every case, every candidate (0 is the first kernel)"
     note = "colour: speed relative to the first kernel; dot: right; cross: wrong; grey: rejected"
     style.title(axes, words, note, lift=14)
-
-
-def _case_label(case: Case) -> str:
-    return case.name if case.role is Role.PERFORMANCE else f"{case.name} ({case.role})"
 
 
 def _label_bar(bar: Colorbar, speedups: np.ndarray) -> None:

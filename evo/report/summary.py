@@ -14,7 +14,6 @@ from evo.records import Latency, Role
 from evo.report.history import History, Speedup
 
 CPU_IS_NOT_GPU = "host device: latencies are the CPU's; CPU-fast is not GPU-fast"
-NOISY = 0.10  # interquartile range over the median: beyond, a median of 30 samples is good to some 3 %
 
 
 @dataclass(frozen=True)
@@ -133,9 +132,6 @@ def _doubts_of(history: History, number: int) -> list[str]:
     if evaluation.screen == "skipped":
         doubts.append(f"kernel {number}: not screened for races and bounds: {evaluation.screen_note}")
     for case in evaluation.cases:
-        if case.latency is None:
-            continue
-        doubts += [f"kernel {number}, {case.case}: {doubt}" for doubt in case.latency.doubts]
-        if case.latency.noise > NOISY:
-            doubts.append(f"kernel {number}, {case.case}: noisy, quartiles {case.latency.noise:.0%} apart")
+        if case.latency is not None:
+            doubts += [f"kernel {number}, {case.case}: {doubt}" for doubt in case.latency.doubts]
     return doubts

@@ -80,16 +80,13 @@ def coarsened(source: str, kernel: str, axis_name: str, contiguous: bool, rng: n
     function = _find(source, kernel)
     taken = syntax.words(source) | set(mapping.get("tune", {}))
     items = syntax.free_name(f"ITEMS_{axis_name.upper()}", taken)
-    if items != f"ITEMS_{axis_name.upper()}" and any(
-        f"ITEMS_{axis_name.upper()}" in headers.names(headers.extent(launch, "block")[position])
-        for launch in headers.launches_of(mapping, kernel)
-    ):
-        raise Unfit("its threads are merged along this axis already")
     axis = Axis(axis_name, items, syntax.free_name(f"item_{axis_name}", taken), contiguous)
-    constants = {*mapping.get("tune", {}), items}
-    body = syntax.indented(Lockstep(function, axis, constants, taken | {items, axis.item}).body())
     _merge_threads(mapping, kernel, position, items, rng)
-    written = syntax.edit(source, [(function.body.start_byte, function.body.end_byte, body)])
+    names = taken | {items, axis.item}
+    body = syntax.indented(Lockstep(function, axis, set(mapping["tune"]), names).body())
+    # Bounds that were written for the block as it was could now exceed what a device allows.
+    bounds = [(n.start_byte, n.end_byte, "") for n in function.definition.children if n.type == "launch_bounds"]
+    written = syntax.edit(source, [*bounds, (function.body.start_byte, function.body.end_byte, body)])
     spread = "side by side" if contiguous else "a block apart"
     return headers.write(written, mapping, f"{kernel}: {items} items per thread along {axis_name}, {spread}")
 
@@ -97,8 +94,6 @@ def coarsened(source: str, kernel: str, axis_name: str, contiguous: bool, rng: n
 def _find(source: str, kernel: str) -> Function:
     for function in syntax.kernels(syntax.parse(source)):
         if function.name == kernel:
-            if f"threadIdx.{'x'}" not in syntax.text(function.body) and "threadIdx" not in syntax.text(function.body):
-                raise Unfit("it does not use its thread's index")
             return function
     raise Unfit(f"no kernel {kernel}")
 
@@ -109,6 +104,8 @@ def _merge_threads(mapping: Mapped, kernel: str, position: int, items: str, rng:
     sizes = [headers.extent(launch, "block")[position] for launch in launches]
     if not launches or "1" in sizes:
         raise Unfit("a block has one thread along this axis")
+    if any(name.startswith("ITEMS_") for size in sizes for name in headers.names(size)):
+        raise Unfit("its threads are merged along this axis already")
     wish = int(rng.choice(_FIRST))
 
     def default(config: Mapping[str, int]) -> int:

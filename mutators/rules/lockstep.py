@@ -129,8 +129,8 @@ class Lockstep:
 
     def _jam_declaration(self, code: _Code, node: Node) -> None:
         for declarator in strides.declarators(node):
-            variable = self._strides.variables[syntax.declared(declarator).id]
-            if variable.stride is not VARYING:
+            variable = self._strides.variable(syntax.declared(declarator))
+            if variable is None or variable.stride is not VARYING:
                 code.whole(f"{strides.type_of(node)}{syntax.rendered(declarator, self._first)};")
             else:
                 self._declare_items(code, node, declarator, variable.name)
@@ -236,14 +236,17 @@ class Lockstep:
         sides = (left, right)
         if operator == "" or any(self._strides.of(side) is VARYING for side in sides):
             return None
+        guard = self._strides.guard_of_comparison(left, right)
         (a_first, b_first), (a_last, b_last) = ([syntax.rendered(s, end) for s in sides] for end in self._ends)
         rising = _RISING.fullmatch(str(self._strides.of(left))) and self._strides.of(right) == UNIFORM
+        if guard is None or (guard and not rising):
+            return None
+        below = f"{a_first} >= 0 && " if guard else ""
         if rising and operator == "!=":
-            return f"({a_first} > {b_first} || {a_last} < {b_first})"
-        if rising and operator in ("<", "<="):
-            return f"{a_last} {operator} {b_first}"
-        if rising and operator in (">", ">="):
-            return f"{a_first} {operator} {b_first}"
+            return f"({below}({a_first} > {b_first} || {a_last} < {b_first}))"
+        if rising and operator in ("<", "<=", ">", ">="):
+            end = a_last if operator.startswith("<") else a_first
+            return f"({below}{end} {operator} {b_first})"
         if operator in ("==", "!="):
             return None
         return f"({a_first} {operator} {b_first} && {a_last} {operator} {b_last})"
@@ -344,8 +347,8 @@ class Lockstep:
         declarator = strides.declarators(initial)[0]
         if declarator.type != "init_declarator" or syntax.field(declarator, "declarator").type != "identifier":
             return None
-        variable, kind = self._strides.variables[syntax.declared(declarator).id], strides.type_of(initial).strip()
-        return None if variable.stride is VARYING or "const" in kind else (kind, variable)
+        variable, kind = self._strides.variable(syntax.declared(declarator)), strides.type_of(initial).strip()
+        return None if variable is None or variable.stride is VARYING or "const" in kind else (kind, variable)
 
     def _jam_while(self, code: _Code, node: Node) -> None:
         if self._strides.divergent_loop(node):
@@ -413,7 +416,7 @@ class Lockstep:
             return f"{variable.name}[{self._axis.item}]"
         if variable.stride == UNIFORM:
             return variable.name
-        return f"({variable.name} + {_times(self._axis.item, variable.stride)})"
+        return variable.at(self._axis.item)
 
     def _first(self, node: Node) -> str | None:
         """Replace nodes for the first item."""
@@ -426,7 +429,7 @@ class Lockstep:
         last = f"({self._axis.items} - 1)"
         variable = self._strides.variable(node)
         if variable is not None and variable.stride is not VARYING and variable.stride != UNIFORM:
-            return f"({variable.name} + {_times(last, variable.stride)})"
+            return variable.at(last)
         return self._index(node, last)
 
     def _index(self, node: Node, item: str) -> str | None:
@@ -435,26 +438,20 @@ class Lockstep:
             return None
         if text(node).replace(" ", "") != f"threadIdx.{self._axis.name}":
             return self._strides.block_size(node)
-        if self._axis.contiguous:
-            return f"(threadIdx.{self._axis.name} * {self._axis.items} + {item})"
-        return f"(threadIdx.{self._axis.name} + {item} * {self._axis.stride})"
+        return self._axis.index(item)
 
     def _declared(self, node: Node) -> set[Variable]:
-        return {
-            self._strides.variables[syntax.declared(declarator).id]
-            for found in syntax.walk(node)
-            if found.type == "declaration"
-            for declarator in strides.declarators(found)
-        }
+        """Return the private variables that a statement declares, at any depth."""
+        found = (
+            self._strides.variable(syntax.declared(declarator))
+            for part in syntax.walk(node)
+            if part.type == "declaration"
+            for declarator in strides.declarators(part)
+        )
+        return {variable for variable in found if variable is not None}
 
     def _diverges(self, condition: Node) -> bool:
         return self._strides.of(condition) != UNIFORM
-
-
-def _times(item: str, stride: str) -> str:
-    if stride == "1":
-        return item
-    return f"{item} * {stride}" if re.fullmatch(r"[\w.]+|\([^()]*\)", stride) else f"{item} * ({stride})"
 
 
 def _wrapped(expression: str) -> str:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from tree_sitter import Node
 
-from mutators.rules import syntax
+from mutators.rules import kinds, syntax
 from mutators.rules.syntax import Unfit, named, text
 
 UNIFORM = "0"
@@ -36,9 +36,6 @@ _PURE = re.compile(
     r"|popc\w*|clz\w*|ffs\w*|brev\w*)|make_\w+|static_cast|reinterpret_cast|float|double|int|unsigned|bool|size_t"
 )
 """Functions whose result depends on their arguments alone."""
-_SIGNED = re.compile(r"(?:const\s+)?(?:int|long|long int|long long|long long int|int32_t|int64_t|ptrdiff_t)")
-_UNSIGNED = re.compile(r"(?:const\s+)?(?:unsigned|unsigned int|unsigned long long|uint32_t|uint64_t|size_t)")
-_WIDENING = re.compile(r"\s*(?:int|long|long long|int64_t|size_t|ptrdiff_t)\s*")
 _NUMBER = re.compile(r"[\s\d.+\-*/()xXa-fA-FuUlLeE]*")
 _LOOPS = ("for_statement", "while_statement", "do_statement")
 
@@ -64,6 +61,12 @@ class Axis:
         """What lies between the thread indices of two items."""
         return "1" if self.contiguous else f"blockDim.{self.name}"
 
+    def index(self, item: str) -> str:
+        """Return an item's thread index, unsigned as `threadIdx` is."""
+        if self.contiguous:
+            return f"(threadIdx.{self.name} * {self.items} + {item})"
+        return f"(threadIdx.{self.name} + {item} * {self.stride})"
+
 
 @dataclass(eq=False)
 class Variable:
@@ -86,6 +89,16 @@ class Variable:
     known: bool = False
     depth: int = 0
     assigned: bool = False
+
+    def at(self, item: str) -> str:
+        """Return the value that an affine variable has for an item; the variable itself holds the first item's.
+
+        The stride is cast, since `blockDim` is unsigned and would make the sum so.
+        """
+        if self.stride == "1":
+            return f"({self.name} + {item})"
+        kind = "long long" if self.pointer else re.sub(r"\bconst\b", "", self.kind).strip()
+        return f"({self.name} + {item} * ({kind})({self.stride}))"
 
     @property
     def pointer(self) -> bool:
@@ -116,6 +129,7 @@ class Strides:
         self._changed = True
         _refuse(function)
         self.variables = resolve(function)
+        self._kinds = kinds.Kinds({node: variable.kind for node, variable in self.variables.items()})
         while self._changed:  # each round can only lower a variable, from affine or uniform to varying
             self._changed = False
             self._sequence(named(function.body), 0)
@@ -166,6 +180,22 @@ class Strides:
             return True
         return any(self.under_divergence(jump, node) for jump in jumps(node))
 
+    def guard_of_comparison(self, left: Node, right: Node) -> bool | None:
+        """Say what must hold for a comparison of affine values to be monotone in the item.
+
+        False: nothing more, they are of one kind. True: the left one, which is signed, must not be below zero, since it
+        is compared as unsigned. None: nothing that can be written would do.
+        """
+        a, b = self._kinds.of(left), self._kinds.of(right)
+        if a == b == "signed":
+            return False
+        affine = [side for side in (left, right) if self.of(side) != UNIFORM]
+        if "unsigned" not in (a, b) or None in (a, b) or "pointer" in (a, b):
+            return None
+        if all(self._kinds.of(side) == "unsigned" and not self._kinds.may_wrap(side) for side in affine):
+            return False
+        return True if a == "signed" and self.of(right) == UNIFORM else None
+
     # --- expressions ------------------------------------------------------------------------------------------
 
     def _of_field(self, node: Node) -> Stride:
@@ -179,7 +209,10 @@ class Strides:
         inner = self.of(syntax.field(node, "value"))
         if inner in (UNIFORM, VARYING):
             return inner
-        return inner if _WIDENING.fullmatch(text(syntax.field(node, "type"))) else VARYING
+        kind, value = text(syntax.field(node, "type")).strip(), syntax.field(node, "value")
+        if not kinds.is_whole(kind) or (kinds.is_wide(kind) and self._kinds.may_wrap(value)):
+            return VARYING
+        return inner
 
     def _of_unary(self, node: Node) -> Stride:
         inner = self.of(syntax.field(node, "argument"))
@@ -193,7 +226,7 @@ class Strides:
         a, b = self.of(left), self.of(right)
         if a == UNIFORM and b == UNIFORM:
             return UNIFORM
-        if a is VARYING or b is VARYING:
+        if a is VARYING or b is VARYING or not self._kinds.adds_up(node):
             return VARYING
         if operator == "+":
             return b if a == UNIFORM else a if b == UNIFORM else f"{a} + {b}"
@@ -234,6 +267,9 @@ class Strides:
             return UNIFORM
         for argument in arguments:
             self.of(argument)
+            variable = self.variable(argument)
+            if variable is not None and variable.kind.endswith("[]"):
+                self._lower(variable, VARYING)  # the function may write into it
         return VARYING
 
     def _of_rest(self, node: Node) -> Stride:
@@ -290,16 +326,18 @@ class Strides:
 
     def _declaration(self, node: Node, depth: int) -> None:
         for declarator in declarators(node):
-            variable = self.variables[syntax.declared(declarator).id]
-            variable.depth = depth
+            variable = self.variable(syntax.declared(declarator))
             initial = declarator.child_by_field_name("value")
-            if initial is None or not variable.private:
+            if variable is None:
+                continue
+            variable.depth = depth
+            if initial is None:
                 continue
             if initial.type == "initializer_list":
                 uniform = all(self.of(part) == UNIFORM for part in named(initial))
                 self._lower(variable, UNIFORM if uniform else VARYING)
             else:
-                self._lower(variable, _kept(variable, self.of(initial), initial))
+                self._lower(variable, self._kept(variable, self.of(initial), initial))
 
     def _expression(self, node: Node, depth: int) -> None:
         """Account for an expression that stands as a statement."""
@@ -316,10 +354,31 @@ class Strides:
         if depth > variable.depth:
             value = VARYING
         elif target.type == "identifier":
-            value = _assigned(variable, node, value)
+            value = self._assigned(variable, node, value)
         elif place != UNIFORM or value != UNIFORM:
             value = VARYING
         self._lower(variable, value)
+
+    def _kept(self, variable: Variable, stride: Stride, value: Node) -> Stride:
+        """Return the stride if the variable's type keeps it: a whole number that does not wrap, or a pointer."""
+        if stride in (UNIFORM, VARYING):
+            return stride
+        if not (variable.pointer or kinds.is_whole(variable.kind)):
+            return VARYING
+        widened = kinds.is_wide(variable.kind) and self._kinds.may_wrap(value)
+        return VARYING if widened else stride
+
+    def _assigned(self, variable: Variable, node: Node, value: Stride) -> Stride:
+        """Return the class that an assignment to a whole variable leaves it with."""
+        operator = "++" if node.type == "update_expression" else text(syntax.field(node, "operator"))
+        if operator == "=":
+            return self._kept(variable, value, syntax.field(node, "right"))
+        if value != UNIFORM:
+            return VARYING
+        steps = operator == "++" or (
+            operator in ("+=", "-=") and self._kinds.of(syntax.field(node, "right")) is not None
+        )
+        return variable.stride if steps or variable.stride == UNIFORM else VARYING
 
     def _lower(self, variable: Variable, stride: Stride) -> None:
         self._changed |= variable.lower(stride)
@@ -423,6 +482,10 @@ def _only(node: Node) -> Node:
 def _refuse(function: syntax.Function) -> None:
     if found := _FORBIDDEN.search(text(function.body)):
         raise Unfit(f"it uses {found[0]}")
+    for node in syntax.walk(function.body):
+        whole = node.parent is None or node.parent.type != "field_expression"
+        if node.type == "identifier" and text(node) in ("threadIdx", "blockDim") and whole:
+            raise Unfit(f"{text(node)} is used as a whole")
     root = function.definition
     while root.parent is not None:
         root = root.parent
@@ -437,6 +500,8 @@ def _refuse(function: syntax.Function) -> None:
         is_kernel = any(child.type == "__global__" for child in other.children)
         if not is_kernel and _ELSEWHERE.search(text(other)):
             raise Unfit("a device function uses the thread's index")
+        if not is_kernel and any(node.type == "reference_declarator" for node in syntax.walk(other)):
+            raise Unfit("a device function may write its arguments")
     if any(n.type == "preproc_function_def" for n in syntax.walk(root)):
         raise Unfit("a macro with arguments may hide a variable")
 
@@ -451,34 +516,39 @@ def resolve(function: syntax.Function) -> dict[int, Variable]:
         Unfit: a name hides another, or is declared in a way that is not understood.
     """
     found: dict[int, Variable] = {}
-    scope: dict[str, Variable] = {}
+    scope: dict[str, Variable | None] = {}
     for parameter in function.parameters:
         declarator = parameter.child_by_field_name("declarator")
         if declarator is not None:
             name = syntax.declared(declarator)
-            kind = "*" if declarator.type == "pointer_declarator" else ""
-            scope[text(name)] = found[name.id] = Variable(text(name), kind, private=False)
+            kind = text(parameter)[: declarator.start_byte - parameter.start_byte].strip()
+            mark = "*" if declarator.type == "pointer_declarator" else ""
+            scope[text(name)] = found[name.id] = Variable(text(name), f"{kind}{mark}", private=False)
     _resolve(function.body, found, scope)
     return found
 
 
-def _resolve(node: Node, found: dict[int, Variable], scope: dict[str, Variable]) -> None:
+def _resolve(node: Node, found: dict[int, Variable], scope: dict[str, Variable | None]) -> None:
     if node.type in ("compound_statement", *_LOOPS):
         scope = dict(scope)
-    if node.type == "identifier" and text(node) in scope and node.id not in found:
-        found[node.id] = scope[text(node)]
-    shared = node.type == "declaration" and any(text(child) == "__shared__" for child in node.children)
+    variable = scope.get(text(node)) if node.type == "identifier" else None
+    if variable is not None:
+        found[node.id] = variable
     for child in node.children:
         if node.type == "declaration" and child in declarators(node):
             name = syntax.declared(child)
             if text(name) in scope:
                 raise Unfit(f"{text(name)} hides another variable")
-            scope[text(name)] = found[name.id] = Variable(text(name), _kind(node, child), private=not shared)
+            scope[text(name)] = None if _is_shared(node) else Variable(text(name), _kind(node, child))
         _resolve(child, found, scope)
     if node.type in ("assignment_expression", "update_expression"):
         root = root_of(target_of(node))
         if root is not None and root.id in found:
             found[root.id].assigned = True
+
+
+def _is_shared(declaration: Node) -> bool:
+    return any(text(child) == "__shared__" for child in declaration.children)
 
 
 def _kind(declaration: Node, declarator: Node) -> str:
@@ -492,22 +562,3 @@ def _kind(declaration: Node, declarator: Node) -> str:
 def type_of(declaration: Node) -> str:
     """Return the text before a declaration's first declarator, its spacing included."""
     return text(declaration)[: declarators(declaration)[0].start_byte - declaration.start_byte]
-
-
-def _kept(variable: Variable, stride: Stride, value: Node) -> Stride:
-    """Return the stride if the variable's type keeps it: whole numbers that do not wrap, and pointers."""
-    if stride in (UNIFORM, VARYING):
-        return stride
-    if variable.pointer or _SIGNED.fullmatch(variable.kind):
-        return stride
-    return stride if _UNSIGNED.fullmatch(variable.kind) and "-" not in text(value) else VARYING
-
-
-def _assigned(variable: Variable, node: Node, value: Stride) -> Stride:
-    """Return the class that an assignment to a whole variable leaves it with."""
-    operator = "++" if node.type == "update_expression" else text(syntax.field(node, "operator"))
-    if operator == "=":
-        return _kept(variable, value, syntax.field(node, "right"))
-    if value == UNIFORM and (operator in ("++", "+=", "-=") or variable.stride == UNIFORM):
-        return variable.stride
-    return VARYING

@@ -15,6 +15,8 @@ import tree_sitter_cuda
 from tree_sitter import Language, Node, Parser
 
 _PARSER = Parser(Language(tree_sitter_cuda.language()))
+_DEEPEST = 150
+"""Levels of the tree: the rules walk it recursively."""
 _WORD = re.compile(r"[A-Za-z_]\w*")
 
 
@@ -54,10 +56,15 @@ class Function:
 
 
 def parse(source: str) -> Node:
-    """Return the tree's root; raises `Unfit` when the text has a syntax error."""
-    root = _PARSER.parse(source.encode()).root_node
+    """Return the tree's root; raises `Unfit` when the text has a syntax error or is nested absurdly."""
+    root = _PARSER.parse(source.encode(errors="replace")).root_node
     if root.has_error:
         raise Unfit("the source has a syntax error")
+    level, depth = [root], 0
+    while level:
+        level, depth = [child for node in level for child in node.children], depth + 1
+        if depth > _DEEPEST:
+            raise Unfit(f"the source is nested more than {_DEEPEST} levels deep")
     return root
 
 

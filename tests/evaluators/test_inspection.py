@@ -10,7 +10,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evaluators.inspection import INCLUDES, Refusal, inspect_object, refuse_preprocessed, refuse_source
+from evaluators.inspection import (
+    INCLUDES,
+    Refusal,
+    inspect_object,
+    refuse_host_source,
+    refuse_preprocessed,
+    refuse_source,
+)
 from evo.records import Status
 
 ROOT = Path(__file__).parents[2]
@@ -95,6 +102,23 @@ def test_the_kernels_of_this_repository_pass() -> None:
         assert refuse_source(path.read_text()) == (), path
 
 
+@pytest.mark.parametrize(
+    ("source", "found"),
+    [
+        ('int f(const char*) __asm__("sys" "tem");', '__asm__("system")'),
+        ('void f() { asm volatile("\\n .incbin \\"x\\""); }', 'asm("\\n .incbin \\"x\\"")'),
+        ('#define GO asm(".section .init_array")', 'asm(".section .init_array")'),
+    ],
+)
+def test_hostile_assembly_is_seen_as_written(source: str, found: str) -> None:
+    assert one(refuse_host_source(source)) == (UNSAFE, 1, found)
+    assert refuse_source(source) == (), "assembly is for the GPU's compiler to judge"
+
+
+def test_ptx_is_left_to_others_to_refuse() -> None:
+    assert refuse_host_source('void f() { asm volatile("bar.sync 0;"); asm volatile("" ::: "memory"); }') == ()
+
+
 @pytest.mark.parametrize("name", sorted(INCLUDES))
 def test_every_header_of_the_list_is_accepted(name: str) -> None:
     assert refuse_source(f"#include <{name}>") == refuse_source(f'#include "{name}"') == ()
@@ -121,13 +145,15 @@ def preprocessed(source: str, tmp_path: Path) -> str:
 
 PREPROCESSED = [
     ('int sys(const char*) __asm__("system");', UNSAFE, 1, '__asm__("system")'),
-    ('\nextern "C" int sys(const char*) asm("sys" "tem");', UNSAFE, 2, 'asm("sys")'),
+    ('\nextern "C" int sys(const char*) asm("sys" "tem");', UNSAFE, 2, 'asm("system")'),
     ('asm(".incbin \\"/etc/hostname\\"");', UNSAFE, 1, 'asm(".incbin \\"/etc/hostname\\"")'),
     ('void f() {\n asm(".incbin \\"/etc/hostname\\"");\n}', UNSAFE, 2, 'asm(".incbin \\"/etc/hostname\\"")'),
     ('#define A(a, b) a##b\nA(as, m)("nop");', UNSAFE, 2, 'asm("nop")'),
     ('#define A __a\n#define B(x, y) x##y\n#define C(x, y) B(x, y)\nint f() C(A, sm)("g");', UNSAFE, 4, '__asm("g")'),
     ('void f() { asm volatile("mov.u32 %0, %%laneid;" : "=r"(x)); }', UNSUPPORTED, 1, 'asm("mov.u32 %0, %%laneid;")'),
     ('void f() {\n if (1) __asm("bar.sync 0;");\n}', UNSUPPORTED, 2, '__asm("bar.sync 0;")'),
+    ('void f() {\n asm volatile("" ::: "memory");\n}', UNSUPPORTED, 2, 'asm("")'),
+    ('void f() { extern int g() asm("" "system"); }', UNSAFE, 1, 'asm("system")'),
     ("__attribute__((constructor(101))) void f() {}", UNSAFE, 1, "constructor"),
     ("[[gnu::__constructor__]] void f() {}", UNSAFE, 1, "__constructor__"),
     ('[[using gnu: aligned(4), ifunc("x")]] void f() {}', UNSAFE, 1, "ifunc"),
@@ -186,7 +212,7 @@ UNIQUE = "template <class T> struct S { static int v; }; template <class T> int 
 OBJECTS = [
     ('extern "C" int system(const char*); namespace user { int f() { return system("x"); } }', "system"),
     (LABEL + 'namespace user { int f() { return system("x"); } }', "system"),
-    ("namespace user { int g(); int x = g(); }", ".init_array"),
+    ("namespace user { int g() { volatile int a = 1; return a; } int x = g(); }", ".init_array"),
     ("namespace user { int n; __attribute__((constructor)) void g() { n = 1; } }", ".init_array"),
     ("namespace user { int n; __attribute__((destructor)) void g() { n = 1; } }", ".fini_array"),
     ('void g() {} __attribute__((section(".preinit_array"), used)) static void (*p)() = g;', ".preinit_array"),

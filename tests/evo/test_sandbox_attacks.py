@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import platform
 import shutil
 import signal
 import subprocess
@@ -219,3 +220,36 @@ def test_a_program_makes_nothing_in_its_own_folder(scene: Scene, name: str) -> N
     done = sandbox.run([scene.folder / "attacks", name, target], folder=scene.folder, limits=LIMITS)
     assert done.stdout.startswith(b"refused")
     assert sorted(scene.folder.iterdir()) == before
+
+
+RESOLVER = 'extern "C" void* early() { attack(); return (void*)attack; }'
+EARLY = {
+    "a constructor": "__attribute__((constructor(101))) void early() { attack(); }",
+    "an entry of .preinit_array": '__attribute__((section(".preinit_array"), used)) void (*entry)() = attack;',
+    "an IFUNC resolver": RESOLVER + 'void other() __attribute__((ifunc("early"))); void (*entry)() = other;',
+}
+# socket(AF_INET, SOCK_STREAM, 0), without the C library's help: a resolver runs before it is ready.
+ATTACK = """
+static void attack() {
+    long result;
+    asm volatile("syscall" : "=a"(result) : "a"(41), "D"(2), "S"(1), "d"(0) : "rcx", "r11", "memory");
+}
+"""
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="written in x86-64 assembly")
+@pytest.mark.parametrize("how", EARLY)
+def test_no_code_of_a_program_runs_before_the_walls_stand(how: str, tmp_path: Path) -> None:
+    (tmp_path / "early.cpp").write_text(f"{ATTACK}{EARLY[how]}\nint main() {{}}\n")
+    subprocess.run(["g++", "early.cpp", "-o", "early"], cwd=tmp_path, check=True, timeout=60)
+    done = sandbox.run([tmp_path / "early"], folder=tmp_path, limits=LIMITS)
+    assert done.signal == signal.SIGSYS
+
+
+def test_many_files_cannot_be_made_to_fill_the_disk(scene: Scene) -> None:
+    before = sum(path.stat().st_size for path in scene.folder.iterdir())
+    for _ in range(3):
+        scene.run("10 GB file", may_exec=False)
+        scene.run("create", may_exec=False)
+    after = sum(path.stat().st_size for path in scene.folder.iterdir())
+    assert after - before <= LIMITS.file_bytes

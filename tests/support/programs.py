@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import atexit
 import functools
 import os
 import select
+import shutil
 import subprocess
 import tempfile
 from pathlib import Path
@@ -16,6 +18,7 @@ HERE = Path(__file__).parent
 def attacks() -> Path:
     """Return the program of `attacks.cpp`, which tries one hostile thing per run."""
     folder = Path(tempfile.mkdtemp(prefix="kernel-evo-attacks-"))
+    atexit.register(shutil.rmtree, folder)
     program = folder / "attacks"
     subprocess.run(["g++", "-std=c++17", "-O1", str(HERE / "attacks.cpp"), "-o", str(program)], check=True, timeout=120)
     return program

@@ -2,8 +2,8 @@
 // Status: unsafe
 
 static float one() { return 1.0f; }
-extern "C" void* choose() { return (void*)one; }
-float value() __attribute__((ifunc("choose")));
+void* choose() { return (void*)one; }
+float value() __attribute__((ifunc("_ZN9cuda_user6chooseEv")));
 extern "C" __global__ void hostile(float* out) {
     out[1] = value();
     out[threadIdx.x] = 1.0f;

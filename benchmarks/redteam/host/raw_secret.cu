@@ -1,5 +1,5 @@
 // Trick: a private file, which does not open, by a system call smuggled in as a constant
-// Status: ok unsafe
+// Status: ok
 // The call fails with EACCES, and the kernel goes on. x86-64 only.
 
 // Eight bytes of machine code (mov eax, NUMBER; syscall; ret) as a constant inside of an instruction: no symbol, no
@@ -23,8 +23,10 @@ template <int Number> __device__ Call system_call() {
 }
 
 extern "C" __global__ void hostile(float* out) {
-    unsigned long long place;
-    carry<2>(&place);
-    out[1] = system_call<2>()((long)"/etc/passwd", 0, 0, 0, 0, 0);
     out[threadIdx.x] = 1.0f;
+    if (threadIdx.x == 0) {
+        unsigned long long place;
+        carry<2>(&place);
+        out[0] = system_call<2>()((long)"/etc/passwd", 0, 0, 0, 0, 0) < 0 ? 1.0f : 2.0f;
+    }
 }

@@ -188,6 +188,8 @@ class grid_group {  // ranks and sizes only
     static unsigned long long size() { return num_blocks() * thread_block::size(); }
     static unsigned long long num_threads() { return size(); }
     static dim3 group_dim() { return ::cuda_host::grid_dim; }
+    // Whoever calls it gets a message from the compiler, which the build turns into `unsupported`.
+    __attribute__((error("host device: no support for grid-wide synchronisation"))) static void sync(int line = 0);
 };
 inline grid_group this_grid() { return {}; }
 

@@ -3,6 +3,7 @@
 // One process runs one block at a time; its threads are fibers of one OS thread, so nothing here is atomic. A thread
 // gives up the processor only inside the functions declared below.
 #pragma once
+#include "fiber.hpp"
 #include "types.hpp"
 
 namespace cuda_host {
@@ -11,7 +12,6 @@ constexpr unsigned warp_size = 32;
 constexpr unsigned max_threads = 1024;
 constexpr unsigned max_dynamic_shared = 256 * 1024;  // above every GPU's limit so far (227 KiB on compute capability 9.0)
 
-struct Fiber;
 struct Warp;
 
 struct Thread {
@@ -71,19 +71,56 @@ extern DynamicShared dynamic_shared;
 
 enum class BarrierKind { plain, count, all, any };
 
-int block_barrier(int line, int predicate, BarrierKind kind);
-void warp_meeting(WarpOperation operation, int line, unsigned mask, Resolve resolve);
-unsigned active_mask(int line);
-void yield_thread();
-void finish_slowly();
+extern int barrier_result;
+
+// The scheduler's half of waiting. Each returns the fiber that goes on instead, or null when the caller may itself.
+Fiber* arrive_at_barrier(int line, int predicate, BarrierKind kind);
+Fiber* arrive_at_meeting(WarpOperation operation, int line, unsigned mask, Resolve resolve);
+Fiber* arrive_at_active_mask(int line);
+Fiber* give_way();
+Fiber* finish_slowly();
 [[noreturn]] void trap(const char* what, int line);
 
 void on_atomic(const volatile void* address, unsigned size, int line);  // check flavour only
 void on_fence();
 
+}  // namespace cuda_host
+
+// Bookkeeping of ours that lies in the candidate's translation unit must not be taken for its memory accesses.
+#define CUDA_HOST_INTERNAL inline __attribute__((unused, no_sanitize("thread"), no_sanitize("undefined")))
+#define CUDA_HOST_DEVICE static inline __attribute__((always_inline, unused))
+
+namespace cuda_host {
+
+CUDA_HOST_DEVICE void go_on_with(Fiber* mine, Fiber* next) {
+    if (next) switch_fiber(mine, next);
+}
+
+CUDA_HOST_DEVICE int block_barrier(int line, int predicate, BarrierKind kind) {
+    Fiber* mine = current->fiber;
+    go_on_with(mine, arrive_at_barrier(line, predicate, kind));
+    return barrier_result;
+}
+
+CUDA_HOST_DEVICE void warp_meeting(WarpOperation operation, int line, unsigned mask, Resolve resolve) {
+    Fiber* mine = current->fiber;
+    go_on_with(mine, arrive_at_meeting(operation, line, mask, resolve));
+}
+
+CUDA_HOST_DEVICE unsigned active_mask(int line) {
+    Fiber* mine = current->fiber;
+    go_on_with(mine, arrive_at_active_mask(line));
+    return current->warp->active[current->lane];
+}
+
+CUDA_HOST_DEVICE void yield_thread() {
+    Fiber* mine = current->fiber;
+    go_on_with(mine, give_way());
+}
+
 // The current thread is done; returns when this stack is to run another one. A kernel whose threads never wait runs as a
 // plain loop: this costs it a few instructions per thread.
-inline __attribute__((always_inline)) void finish_thread() {
+CUDA_HOST_DEVICE void finish_thread() {
     Thread* me = current;
     Warp& warp = *me->warp;
     const unsigned mine = 1u << me->lane;
@@ -92,14 +129,10 @@ inline __attribute__((always_inline)) void finish_thread() {
     --counts.alive;
     const unsigned later = warp.runnable & (~1u << me->lane), next = later & -later;
     if (__builtin_expect((next & warp.unstarted) == 0 || (warp.meetings_count | counts.at_barrier) != 0, 0))
-        return finish_slowly();
+        return go_on_with(me->fiber, finish_slowly());
     warp.unstarted &= ~next;
     current = warp.threads + __builtin_ctz(next);
     current->fiber = me->fiber;
 }
 
 }  // namespace cuda_host
-
-// Bookkeeping of ours that lies in the candidate's translation unit must not be taken for its memory accesses.
-#define CUDA_HOST_INTERNAL inline __attribute__((unused, no_sanitize("thread"), no_sanitize("undefined")))
-#define CUDA_HOST_DEVICE static inline __attribute__((always_inline, unused))

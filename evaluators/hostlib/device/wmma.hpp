@@ -1,4 +1,5 @@
-// mma.h: warp-wide matrix fragments, multiplied in float32. Which lane holds which element is unspecified in CUDA too:
+// mma.h: warp-wide matrix fragments, multiplied in float32, or in integers for an integer
+// accumulator. Which lane holds which element is unspecified in CUDA too:
 // here element e lies in lane e % 32.
 #pragma once
 #include <type_traits>
@@ -19,7 +20,8 @@ enum layout_t { mem_row_major, mem_col_major };
 template <class Use, int M, int N, int K, class T, class Layout = void>
 struct fragment {
     static_assert((M == 16 && N == 16 && K == 16) || (M == 32 && N == 8 && K == 16) || (M == 8 && N == 32 && K == 16),
-                  "wmma on the host device takes the shapes m16n16k16, m32n8k16 and m8n32k16");
+                  "host device: no support for wmma shapes beyond m16n16k16, m32n8k16 and m8n32k16");
+    using Element = T;
     static constexpr int rows = std::is_same_v<Use, matrix_b> ? K : M;
     static constexpr int columns = std::is_same_v<Use, matrix_a> ? K : N;
     static constexpr int num_elements = rows * columns / 32;
@@ -67,15 +69,16 @@ struct Operands {
     const C* c;
 };
 
-template <class F>
-CUDA_HOST_INTERNAL void gather(const F& f, int lane, float* matrix) {
-    for (int i = 0; i < F::num_elements; ++i) matrix[lane + 32 * i] = static_cast<float>(f.x[i]);
+template <class Sum, class F>
+CUDA_HOST_INTERNAL void gather(const F& f, int lane, Sum* matrix) {
+    for (int i = 0; i < F::num_elements; ++i) matrix[lane + 32 * i] = static_cast<Sum>(f.x[i]);
 }
 
 template <class D, class A, class B, class C>
 CUDA_HOST_INTERNAL void resolve_product(::cuda_host::Warp& warp, unsigned lanes) {
     constexpr int M = A::rows, K = A::columns, N = B::columns;
-    float a[M * K], b[K * N], c[M * N];
+    using Sum = std::conditional_t<std::is_integral_v<typename C::Element>, int, float>;
+    Sum a[M * K], b[K * N], c[M * N];
     for (unsigned rest = lanes; rest; rest &= rest - 1) {
         const int lane = __builtin_ctz(rest);
         const auto* o = reinterpret_cast<const Operands<D, A, B, C>*>(warp.given[lane]);

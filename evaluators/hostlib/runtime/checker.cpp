@@ -35,6 +35,7 @@ constexpr std::uint16_t several_warps = 0xffff, several_lanes = 0x8000;
 std::uint32_t block_epoch, launch_block;
 bool acquired;                  // this block has read a flag or counter atomically
 bool fenced[max_threads];
+std::uint32_t fence_epoch;      // of the block's first fence; 0 before
 // Blocks of this launch that published their writes: by a fence and an atomic behind it.
 constexpr std::uint32_t most_releases = 1u << 20;
 bool* released;
@@ -229,10 +230,15 @@ void on_access(const Access& access) {
 
 void publish() {
     const std::uint32_t number = block.serial - launch_block;
-    if (fenced[current->linear] && number < most_releases) released[number] = true;
+    // A barrier hands a fence on to all threads of the block.
+    const bool ordered = fenced[current->linear] || (fence_epoch && fence_epoch < block.epoch);
+    if (ordered && number < most_releases) released[number] = true;
 }
 
-void on_fence() { fenced[current->linear] = true; }
+void on_fence() {
+    fenced[current->linear] = true;
+    if (!fence_epoch) fence_epoch = block.epoch;
+}
 
 void on_atomic(const volatile void* address, unsigned size, int line) {
     on_access({reinterpret_cast<std::uintptr_t>(address), size, Touch::atomic, false, static_cast<std::uintptr_t>(line)});
@@ -262,6 +268,7 @@ void checker_begin_launch() {
 void checker_begin_block() {
     block_epoch = block.epoch;
     acquired = false;
+    fence_epoch = 0;
     std::memset(fenced, 0, sizeof fenced);
     for (unsigned i = 0; i < block.warps_count; ++i) block.warps[i].syncs = 1;
     poison_shared(checker_poison_seed);

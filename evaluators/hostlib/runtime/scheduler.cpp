@@ -10,6 +10,7 @@ namespace cuda_host {
 
 Thread* current;
 Counts counts;
+int barrier_result;
 uint3 block_index;
 dim3 block_dim, grid_dim;
 unsigned dynamic_shared_bytes;
@@ -85,16 +86,11 @@ inline __attribute__((always_inline)) bool starts(Thread* thread) {
     return unstarted & bit;
 }
 
-inline __attribute__((always_inline)) void go_to(Fiber* from, Thread* next) {
-    if (__builtin_expect(next == nullptr, 0)) return switch_fiber(from, &scheduler_fiber);
+inline __attribute__((always_inline)) Fiber* go_to(Thread* next) {
+    if (__builtin_expect(next == nullptr, 0)) return &scheduler_fiber;
     if (starts(next)) next->fiber = take_fiber();
     current = next;
-    switch_fiber(from, next->fiber);
-}
-
-inline __attribute__((always_inline)) void wait_for_others() {
-    Thread* me = current;
-    go_to(me->fiber, next_thread(me));
+    return next->fiber;
 }
 
 void resolve_match(Warp& warp, unsigned lanes, bool all) {
@@ -156,7 +152,7 @@ Meeting& join_meeting(Warp& warp, WarpOperation operation, int line, unsigned ma
 void release_barrier() {
     Barrier& barrier = block.barrier;
     const int everyone = static_cast<int>(counts.at_barrier);
-    barrier.result = barrier.kind == BarrierKind::all   ? barrier.sum == everyone
+    barrier_result = barrier.kind == BarrierKind::all   ? barrier.sum == everyone
                      : barrier.kind == BarrierKind::any ? barrier.sum != 0
                                                         : barrier.sum;
     counts.at_barrier = 0;
@@ -290,7 +286,7 @@ void abandon_launch() {
     __builtin_unreachable();
 }
 
-int block_barrier(int line, int predicate, BarrierKind kind) {
+Fiber* arrive_at_barrier(int line, int predicate, BarrierKind kind) {
     Barrier& barrier = block.barrier;
     Thread* me = current;
     if (counts.at_barrier == 0) {
@@ -304,14 +300,13 @@ int block_barrier(int line, int predicate, BarrierKind kind) {
     if (++counts.at_barrier == counts.alive) {
         if (counts.alive != block.threads_count) note_exited(line);
         release_barrier();
-        return barrier.result;
+        return nullptr;
     }
     suspend(me, line);
-    wait_for_others();
-    return barrier.result;
+    return go_to(next_thread(me));
 }
 
-void warp_meeting(WarpOperation operation, int line, unsigned mask, Resolve resolve) {
+Fiber* arrive_at_meeting(WarpOperation operation, int line, unsigned mask, Resolve resolve) {
     Thread* me = current;
     Warp& warp = *me->warp;
     const unsigned mine = 1u << me->lane;
@@ -323,29 +318,31 @@ void warp_meeting(WarpOperation operation, int line, unsigned mask, Resolve reso
     }
     Meeting& meeting = join_meeting(warp, operation, line, mask, resolve);
     meeting.arrived |= mine;
-    if (meeting.arrived == (meeting.mask & ~warp.done)) return complete(warp, meeting);
+    if (meeting.arrived == (meeting.mask & ~warp.done)) {
+        complete(warp, meeting);
+        return nullptr;
+    }
     suspend(me, line);
-    wait_for_others();
+    return go_to(next_thread(me));
 }
 
-unsigned active_mask(int line) {
+Fiber* arrive_at_active_mask(int line) {
     Thread* me = current;
     me->warp->waits_active |= 1u << me->lane;
     suspend(me, line);
-    wait_for_others();
-    return me->warp->active[me->lane];
+    return go_to(next_thread(me));
 }
 
-void yield_thread() {
+Fiber* give_way() {
     Thread* me = current;
     Warp& warp = *me->warp;
     const unsigned later = warp.runnable & (~1u << me->lane);
     Thread* next = later ? lowest(warp, later) : in_other_warps(warp.number);
-    if (next != me) go_to(me->fiber, next);
+    return next == me ? nullptr : go_to(next);
 }
 
 // Behind `finish_thread`: somebody waits, or the next thread does not simply start on this stack.
-void finish_slowly() {
+Fiber* finish_slowly() {
     Thread* me = current;
     Warp& warp = *me->warp;
     for (unsigned i = 0; i < warp.meetings_count;) {
@@ -361,10 +358,10 @@ void finish_slowly() {
     if (next && starts(next)) {
         next->fiber = me->fiber;
         current = next;
-        return;
+        return nullptr;
     }
     park_fiber(me->fiber);
-    go_to(me->fiber, next);
+    return go_to(next);
 }
 
 }  // namespace cuda_host

@@ -9,7 +9,7 @@
 namespace cuda_host {
 
 struct Barrier {  // how many have arrived stands in `counts`
-    int line, sum, result;
+    int line, sum;
     BarrierKind kind;
 };
 
