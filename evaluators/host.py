@@ -1,7 +1,7 @@
 """The host device: the CUDA source that a GPU would run, compiled by g++ and run on this machine's CPU.
 
 Its latencies are the CPU's and say little about a GPU's; its answers and its checker's findings hold for both. This
-module only joins the parts: `hostsource` (text), `hostbuild` (compiling), `hostrun` (running), `hostlib/` (C++).
+module only joins the parts: `hostlib.translate` (text), `hostlib.build` (compiling), `hostlib.jobs` (running).
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from evaluators.hostbuild import Builder
-from evaluators.hostcache import Cache, private_folder
-from evaluators.hostrun import run_job
-from evaluators.hosttools import FLAVOURS, Tools, processor_name, tools
+from evaluators.hostlib.build import Builder
+from evaluators.hostlib.cache import Cache, private_folder
+from evaluators.hostlib.jobs import run_job
+from evaluators.hostlib.tools import FLAVOURS, Tools, processor_name, tools
 from evo.records import Binary, CompileRequest, Device, Job, JobResult, Status, to_json
 
 if TYPE_CHECKING:
@@ -99,8 +99,9 @@ def _key(request: CompileRequest, made: Tools) -> str:
 def _rules() -> str:
     """Return a hash of what decides between source and binary: a refusal must not outlive the rule behind it."""
     digest = hashlib.sha256()
-    for name in ("hostsource", "hostbuild", "hostelf", "inspection", "objects", "lexing", "elf"):
-        digest.update(Path(__file__).with_name(f"{name}.py").read_bytes())
+    here = Path(__file__).parent
+    for path in sorted(path for room in ("hostlib", "inspection") for path in (here / room).glob("*.py")):
+        digest.update(path.read_bytes())
     return digest.hexdigest()
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from evaluators.host import HostDevice
-from evaluators.hostcache import Cache, private_folder
+from evaluators.hostlib.cache import Cache, private_folder
 from evo.errors import DeviceError
 from evo.records import Binary, CompileRequest, Launch, LaunchPlan, Scalar, Status
 from tests.support.corpus import Ran, run

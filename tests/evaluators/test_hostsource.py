@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evaluators import hostelf, hostsource
+from evaluators.hostlib import symbols, translate
 from evo.records import Status
 
 PIECES = [
@@ -27,19 +27,19 @@ PIECES = [
 
 def body(unit: str) -> str:
     """Return the candidate's part of a translation unit."""
-    start = unit.index(f'#line 1 "{hostsource.FILE}"\n') + len(f'#line 1 "{hostsource.FILE}"\n')
-    return unit[start : unit.index(f'\n#line 1 "{hostsource.TABLE}"')]
+    start = unit.index(f'#line 1 "{translate.FILE}"\n') + len(f'#line 1 "{translate.FILE}"\n')
+    return unit[start : unit.index(f'\n#line 1 "{translate.TABLE}"')]
 
 
 @given(st.lists(st.sampled_from(PIECES), max_size=30))
 def test_a_translation_keeps_every_line_where_it_was(pieces: list[str]) -> None:
     source = "\n".join(pieces)
-    assert body(hostsource.translate(source, ["k"], {})).count("\n") == source.count("\n")
+    assert body(translate.translate(source, ["k"], {})).count("\n") == source.count("\n")
 
 
 @given(st.text(alphabet="ab\"'/*\\\n ", max_size=60))
 def test_blanking_keeps_length_and_lines(text: str) -> None:
-    blanked = hostsource.blank(text)
+    blanked = translate.blank(text)
     assert len(blanked) == len(text)
     assert [i for i, c in enumerate(blanked) if c == "\n"] == [i for i, c in enumerate(text) if c == "\n"]
 
@@ -55,9 +55,9 @@ def test_blanking_keeps_length_and_lines(text: str) -> None:
     ],
 )
 def test_dynamic_shared_memory_becomes_a_reference(declaration: str, reference: str) -> None:
-    inside = hostsource.translate(f"void k() {{ {declaration} }}", ["k"], {})
+    inside = translate.translate(f"void k() {{ {declaration} }}", ["k"], {})
     assert reference in inside
-    assert "static " + reference.split(" = ")[0] in hostsource.translate(declaration, ["k"], {})
+    assert "static " + reference.split(" = ")[0] in translate.translate(declaration, ["k"], {})
 
 
 @pytest.mark.parametrize(
@@ -66,22 +66,22 @@ def test_dynamic_shared_memory_becomes_a_reference(declaration: str, reference: 
 )
 def test_unrolling_is_said_in_gccs_way(pragma: str, count: int) -> None:
     source = f"void k() {{\n#pragma {pragma}\n    for (;;) {{}} }}"
-    assert f"#pragma GCC unroll {count}\n" in hostsource.translate(source, ["k"], {"TM": 3})
+    assert f"#pragma GCC unroll {count}\n" in translate.translate(source, ["k"], {"TM": 3})
 
 
 def test_unrolling_before_anything_but_a_loop_is_dropped() -> None:
-    assert "GCC unroll" not in hostsource.translate("void k() {\n#pragma unroll\n    int x; }", ["k"], {})
+    assert "GCC unroll" not in translate.translate("void k() {\n#pragma unroll\n    int x; }", ["k"], {})
 
 
 def test_tunables_are_defined_behind_our_headers() -> None:
-    unit = hostsource.translate("void k() {}", ["k"], {"BX": 32})
+    unit = translate.translate("void k() {}", ["k"], {"BX": 32})
     assert unit.index("cuda_host.hpp") < unit.index("#define BX 32") < unit.index("void k()")
 
 
 @pytest.mark.parametrize("name", ["k; system(0)", "k)", "", "1k", "k<f()>"])
 def test_a_launched_name_that_is_no_name_is_refused(name: str) -> None:
-    with pytest.raises(hostsource.Refused) as caught:
-        hostsource.translate("void k() {}", [name], {})
+    with pytest.raises(translate.Refused) as caught:
+        translate.translate("void k() {}", [name], {})
     assert caught.value.status is Status.COMPILE_ERROR
 
 
@@ -89,5 +89,5 @@ def test_a_launched_name_that_is_no_name_is_refused(name: str) -> None:
     ("kernel", "owner"), [("gemm", "gemm"), ("gemm<64, 4>", "gemm"), ("ns::gemm<float>", "gemm"), ("other", "none")]
 )
 def test_shared_variables_are_counted_for_the_kernel_that_declares_them(kernel: str, owner: str) -> None:
-    found = (hostelf.Variable("tile", "gemm", True, 0, 400), hostelf.Variable("table", "", False, 0, 80))
-    assert hostelf.static_shared_bytes(found, kernel) == (400 if owner == "gemm" else 0)
+    found = (symbols.Variable("tile", "gemm", True, 0, 400), symbols.Variable("table", "", False, 0, 80))
+    assert symbols.static_shared_bytes(found, kernel) == (400 if owner == "gemm" else 0)

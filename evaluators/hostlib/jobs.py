@@ -16,7 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
-from evaluators import hostelf, hostfindings, hostsource
+from evaluators.hostlib import explain, symbols, translate
 from evo import sandbox
 from evo.records import Device, Job, JobResult, Launch, Scalar, Status
 
@@ -50,10 +50,10 @@ def run_job(job: Job, device: Device) -> JobResult:
     """
     folder = Path(job.folder)
     image = (folder / job.image).read_bytes()
-    variables = hostelf.variables(image)
+    variables = symbols.variables(image)
     if problem := _bad_launch(job, device, variables):
         return JobResult(*problem)
-    checked = hostelf.is_checked(image)
+    checked = symbols.is_checked(image)
     for buffer in job.buffers:
         (folder / f"{buffer.name}.out").touch()
     text = "".join(f"{line}\n" for line in _lines(job, variables if checked else ())).encode()
@@ -69,11 +69,11 @@ def run_job(job: Job, device: Device) -> JobResult:
 # --- before the start ------------------------------------------------------------------------------------------------
 
 
-def _bad_launch(job: Job, device: Device, variables: Sequence[hostelf.Variable]) -> tuple[Status, str] | None:
+def _bad_launch(job: Job, device: Device, variables: Sequence[symbols.Variable]) -> tuple[Status, str] | None:
     if job.plan.cluster is not None:
         return Status.UNSUPPORTED, "the host device has no thread-block clusters"
     for launch in job.plan.launches:
-        if problem := _bad_shape(launch, device, hostelf.static_shared_bytes(variables, launch.kernel)):
+        if problem := _bad_shape(launch, device, symbols.static_shared_bytes(variables, launch.kernel)):
             return Status.BAD_LAUNCH, f"kernel {launch.kernel}: {problem}"
     return None
 
@@ -101,7 +101,7 @@ def _limits(job: Job, checked: bool) -> sandbox.Limits:
     return sandbox.Limits(wall_s=0.0, cpu_s=cpu_s, memory_bytes=memory, file_bytes=largest + 4096)
 
 
-def _lines(job: Job, variables: Sequence[hostelf.Variable]) -> Iterator[str]:
+def _lines(job: Job, variables: Sequence[symbols.Variable]) -> Iterator[str]:
     """Yield the job as `hostlib/runtime/job.hpp` describes it."""
     yield f"seed {job.seed}"
     yield f"order {0 if job.samples else job.seed}"  # timed runs keep the order in which a GPU would start blocks
@@ -121,7 +121,7 @@ def _lines(job: Job, variables: Sequence[hostelf.Variable]) -> Iterator[str]:
         yield f"zero {name}"
     for launch in job.plan.launches:
         shape = " ".join(str(n) for n in (*launch.grid, *launch.block, launch.shared_bytes, len(launch.args)))
-        yield f"launch {hostsource.plain_name(launch.kernel)} {shape}"
+        yield f"launch {translate.plain_name(launch.kernel)} {shape}"
         for arg in launch.args:
             yield f"argument {f'#{arg}' if isinstance(arg, int) else arg}"
     yield "go"
@@ -200,10 +200,10 @@ def _allowed_s(job: Job) -> float:
 
 def _result(job: Job, report: _Report, code: int) -> JobResult:
     if report.findings:
-        found = hostfindings.findings(report.findings, Path(job.folder), job.image)
-        statuses = {hostfindings.status(finding.kind) for finding in found}
+        found = explain.findings(report.findings, Path(job.folder), job.image)
+        statuses = {explain.status(finding.kind) for finding in found}
         status = next(s for s in _GRAVEST if s in statuses)
-        return JobResult(status, hostfindings.message(found), found)
+        return JobResult(status, explain.message(found), found)
     if report.ended == "done" and not report.trouble:
         if len(report.samples_us) != job.samples:
             return JobResult(Status.UNSAFE, "the program reported another number of runs than it was asked for")

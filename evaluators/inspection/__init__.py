@@ -9,9 +9,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from evaluators.lexing import Token, readings, tokens
-from evaluators.objects import inspect_object
-from evaluators.refusal import Refusal, refuse
+from evaluators.inspection.lexing import Token, readings, tokens
+from evaluators.inspection.objects import inspect_object
+from evaluators.inspection.refusal import Refusal, refuse
 from evo.errors import did_you_mean
 from evo.records import Status
 

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from evaluators import hostsource
+from evaluators.hostlib import translate
 from evo import sandbox
 from evo.records import Finding, Status
 
@@ -49,7 +49,7 @@ _TITLES = {
 }
 _MOST_WORDS = 6
 _LIMITS = sandbox.Limits(wall_s=20.0, cpu_s=20.0, memory_bytes=1 << 30)
-_FRAME = re.compile(rf"(?:^|/){re.escape(hostsource.FILE)}:(\d+)")
+_FRAME = re.compile(rf"(?:^|/){re.escape(translate.FILE)}:(\d+)")
 
 
 def status(kind: str) -> Status:

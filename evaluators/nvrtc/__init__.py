@@ -17,11 +17,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from evaluators import nvrtc_process as process
 from evaluators.inspection import refuse_source
-from evaluators.nvrtc_headers import small, whole
-from evaluators.nvrtc_log import explain, resources
-from evaluators.nvrtc_process import Installation
+from evaluators.nvrtc import process
+from evaluators.nvrtc.headers import small, whole
+from evaluators.nvrtc.log import explain, resources
+from evaluators.nvrtc.process import Installation
 from evo import sandbox
 from evo.errors import DeviceError
 from evo.header import OPTIONS

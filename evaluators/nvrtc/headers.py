@@ -1,6 +1,6 @@
 """Standard headers for NVRTC, which ships none: so that a kernel that names them compiles as nvcc would compile it.
 
-Two sets: a small one (`nvrtclib/`) that costs nothing, and the whole C++ library out of libcu++ (wheel
+Two sets: a small one (`include/`) that costs nothing, and the whole C++ library out of libcu++ (wheel
 `nvidia-cuda-cccl`), which takes NVRTC more than a second to read.
 """
 
@@ -10,7 +10,7 @@ import functools
 from collections.abc import Mapping
 from pathlib import Path
 
-_FOLDER = Path(__file__).with_name("nvrtclib")
+_FOLDER = Path(__file__).with_name("include")
 _BUILT_IN = ("assert", "stdio", "stdlib", "string", "stddef")
 """What they declare and device code has, NVRTC knows by itself."""
 

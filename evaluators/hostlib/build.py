@@ -13,9 +13,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from evaluators import hostelf, hostsource, inspection
-from evaluators.hosttools import LIBRARY, Tools
-from evaluators.refusal import Refusal
+from evaluators import inspection
+from evaluators.hostlib import symbols, translate
+from evaluators.hostlib.tools import LIBRARY, Tools
+from evaluators.inspection.refusal import Refusal
 from evo import sandbox
 from evo.records import Binary, CompileRequest, Resources, Status
 
@@ -60,7 +61,7 @@ class Builder:
         try:
             image = self._build(request)
             resources = _resources(image, request.kernels)
-        except hostsource.Refused as refused:
+        except translate.Refused as refused:
             return Binary(refused.status, key, message=str(refused), seconds=time.monotonic() - started)
         except _Stopped as stopped:
             return Binary(stopped.status, key, message=stopped.message, seconds=time.monotonic() - started)
@@ -69,11 +70,11 @@ class Builder:
     def _build(self, request: CompileRequest) -> bytes:
         _stop_at(inspection.refuse_host_source(request.source))
         unroll = request.flavour == "plain"
-        unit = hostsource.translate(request.source, request.kernels, request.defines, unroll=unroll)
+        unit = translate.translate(request.source, request.kernels, request.defines, unroll=unroll)
         with tempfile.TemporaryDirectory(prefix="kernel-evo-build-") as name:
             folder = Path(name)
             (folder / "unit.cpp").write_text(unit)
-            (folder / hostsource.FILE).write_text(request.source)  # the compiler quotes lines from it
+            (folder / translate.FILE).write_text(request.source)  # the compiler quotes lines from it
             flags = (*self.tools.flags(request.flavour), *_own_options(request.options))
             self._preprocess(folder, flags)
             self._compile(folder, flags)
@@ -85,7 +86,7 @@ class Builder:
         """Look at what macros hide before the assembler could see it."""
         preprocess = ("-E", "-fpch-preprocess", "unit.cpp", "-o", "unit.ii")
         self._run(folder, (self.tools.compiler, *flags, *preprocess))
-        _stop_at(inspection.refuse_preprocessed((folder / "unit.ii").read_text(), hostsource.FILE))
+        _stop_at(inspection.refuse_preprocessed((folder / "unit.ii").read_text(), translate.FILE))
 
     def _compile(self, folder: Path, flags: Sequence[str]) -> None:
         self._run(folder, (self.tools.compiler, *flags, "-c", "unit.cpp", "-o", "unit.o"))
@@ -124,8 +125,8 @@ def _own_options(options: Sequence[str]) -> tuple[str, ...]:
 
 
 def _resources(image: bytes, kernels: Sequence[str]) -> dict[str, Resources]:
-    variables = hostelf.variables(image)
-    used = {kernel: hostelf.static_shared_bytes(variables, kernel) for kernel in kernels}
+    variables = symbols.variables(image)
+    used = {kernel: symbols.static_shared_bytes(variables, kernel) for kernel in kernels}
     for kernel, nbytes in used.items():
         if nbytes > MOST_STATIC_SHARED_BYTES:
             found = f"kernel {kernel} declares {nbytes} bytes of static shared memory"
@@ -137,11 +138,11 @@ def _resources(image: bytes, kernels: Sequence[str]) -> dict[str, Resources]:
 # --- what the compiler says --------------------------------------------------------------------------------------
 
 _ERROR = re.compile(r"(?P<file>[^\s:]+):(?P<line>\d+):(?:\d+:)? (?:fatal )?error: (?P<text>.*)")
-_OWN = re.compile(rf"{re.escape(hostsource.FILE)}:(\d+):")
+_OWN = re.compile(rf"{re.escape(translate.FILE)}:(\d+):")
 _QUOTE = re.compile(r" +\d* \|")
 _UNSUPPORTED = re.compile(r"host device: no (support for [\w ,-]+)")
 _UNKNOWN = re.compile(
-    rf"{re.escape(hostsource.FILE)}:(\d+):\d+: error: '(__\w+)' (?:was not declared|does not name a type)"
+    rf"{re.escape(translate.FILE)}:(\d+):\d+: error: '(__\w+)' (?:was not declared|does not name a type)"
 )
 _KNOWN = ("__syncthreads", "__syncwarp", "__shfl_sync", "__shfl_xor_sync", "__shfl_down_sync", "__shfl_up_sync")
 """What people mean when they misspell: such a name is an error, and no intrinsic that is missing here."""
@@ -180,9 +181,9 @@ def _own_errors(stderr: str) -> list[str]:
         if not match:
             caller = next(iter(_OWN.findall(line)), caller)
             continue
-        if match["file"] == hostsource.TABLE:
+        if match["file"] == translate.TABLE:
             return errors or [_table_error(match["text"])]  # what follows it is a consequence
-        elif match["file"] == hostsource.FILE:
+        elif match["file"] == translate.FILE:
             errors.append("\n".join((f"line {match['line']}: {match['text']}", *_quoted(lines[index + 1 :]))))
         else:
             errors.append(f"line {caller}: {match['text']}" if caller else match["text"])

@@ -10,8 +10,8 @@ import re
 from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 
-from evaluators import elf
-from evaluators.refusal import Refusal, refuse
+from evaluators.inspection import elf
+from evaluators.inspection.refusal import Refusal, refuse
 from evo.records import Status
 
 
@@ -95,7 +95,7 @@ def inspect_object(
 def _refuse_sections(file: elf.ObjectFile) -> Iterator[Refusal]:
     for section in file.sections:
         name = section.name.removeprefix(".rela") if section.kind == "RELA" else section.name
-        if "_array" in name or name.startswith((".ctors", ".dtors", ".init", ".fini")):
+        if name.startswith((".preinit_array", ".init", ".fini", ".ctors", ".dtors")):
             why = "holds code that runs before or after the kernels: a global variable with a dynamic initialiser, or "
             yield refuse(Status.UNSAFE, 0, section.name, why + "a constructor; initialise globals with constants")
         elif section.kind not in _SECTION_TYPES or (name and not _SECTIONS.fullmatch(name)):

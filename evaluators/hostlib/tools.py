@@ -16,10 +16,10 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-from evaluators.hostcache import private_folder
+from evaluators.hostlib.cache import private_folder
 from evo.errors import DeviceError
 
-LIBRARY = Path(__file__).with_name("hostlib")
+LIBRARY = Path(__file__).parent
 FLAVOURS = ("plain", "check")
 
 _ARCHITECTURE = {

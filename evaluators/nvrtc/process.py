@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
-from evaluators import nvrtc_child
+from evaluators.nvrtc import child as nvrtc_child
 from evo import sandbox
 
 _LIMITS = sandbox.Limits(cpu_s=24 * 3600, memory_bytes=8 << 30, file_bytes=1 << 20)
