@@ -106,7 +106,7 @@ def _lines(job: Job, variables: Sequence[symbols.Variable]) -> Iterator[str]:
     yield f"seed {job.seed}"
     yield f"order {0 if job.samples else job.seed}"  # timed runs keep the order in which a GPU would start blocks
     yield f"time_limit_ms {max(1, round(job.timeout_s * 1000))}"
-    yield f"warmup {job.warmup}\nsamples {job.samples}\nflush {job.flush_bytes}\ntight {int(job.tight_align)}"
+    yield f"warmup {job.warmup}\ntimed {int(job.samples > 0)}\nflush {job.flush_bytes}\ntight {int(job.tight_align)}"
     for buffer in job.buffers:
         yield f"buffer {buffer.name} {buffer.nbytes} {buffer.align} {buffer.direction.value} {buffer.file or '-'}"
     for scalar in job.scalars:
@@ -145,7 +145,7 @@ def _talk(process: subprocess.Popen[bytes], text: bytes, job: Job) -> _Report:
     to_program = process.stdin.fileno()
     try:
         os.write(to_program, text)
-        _listen(lines, to_program, report)
+        _listen(lines, to_program, report, job.samples)
     except TimeoutError:
         report.trouble = "deadline"
     except BrokenPipeError:
@@ -155,7 +155,8 @@ def _talk(process: subprocess.Popen[bytes], text: bytes, job: Job) -> _Report:
     return report
 
 
-def _listen(lines: Iterator[tuple[str, int]], to_program: int, report: _Report) -> None:
+def _listen(lines: Iterator[tuple[str, int]], to_program: int, report: _Report, samples: int) -> None:
+    """Follow the program; which timed run is its last it hears behind that run only."""
     started_ns = 0
     for line, now_ns in lines:
         words = line.split("\t")
@@ -165,6 +166,7 @@ def _listen(lines: Iterator[tuple[str, int]], to_program: int, report: _Report) 
         elif words[0] == "sample":
             report.samples_us.append(int(words[1]) / 1e3)
             report.wall_us.append((now_ns - started_ns) / 1e3)
+            os.write(to_program, b"m" if len(report.samples_us) < samples else b"e")
         elif words[0] == "finding" and len(report.findings) < _MOST_FINDINGS:
             report.findings.append(words[1:])
         elif words[0] == "end":

@@ -18,7 +18,7 @@ from evo.report.history import History
 from evo.report.summary import CPU_IS_NOT_GPU
 
 if TYPE_CHECKING:
-    from rich.console import Console, Group
+    from rich.console import Console, Group, RenderableType
 
 LATEST = 8  # lines of the panel that tell what happened last
 WIDEST_NOTE = 90
@@ -224,30 +224,32 @@ class Panel:
     def _draw(self) -> Group:
         from rich.console import Group
         from rich.progress_bar import ProgressBar
+        from rich.table import Table
         from rich.text import Text
 
         at = self._progress
-        bar = ProgressBar(total=max(at.budget, 1), completed=min(at.evaluated, at.budget), width=40)
+        bar = Table.grid(padding=(0, 1))
+        done = ProgressBar(total=max(at.budget, 1), completed=min(at.evaluated, at.budget), width=24)
+        bar.add_row(done, _standing(at))
         counts = " · ".join(f"{_words(status)} {count}" for status, count in sorted(at.counts.items()))
-        parts: list[Any] = [
-            Text(at.title, style="bold"),
+        lines: list[RenderableType] = [
+            Text(f"{at.title}: {at.phase}", style="bold"),
             bar,
-            Text(_standing(at)),
-            Text(f"best  {style.times(at.best)} (kernel {at.champion})", style="bold green"),
+            Text(f"best {style.times(at.best)} (kernel {at.champion})", style="bold green"),
             Text(counts or "no verdict yet", style="dim"),
             Text(""),
             *(Text(line, overflow="ellipsis", no_wrap=True) for line in self._latest),
         ]
         if at.host:
-            parts += [Text(""), Text(CPU_IS_NOT_GPU, style="yellow")]
-        return Group(*parts)
+            lines += [Text(""), Text(CPU_IS_NOT_GPU, style="yellow")]
+        return Group(*lines)
 
 
 def _standing(at: Progress) -> str:
     minutes, seconds = divmod(int(at.seconds), 60)
     cost = f" · ${at.cost_usd:.2f}" if at.cost_usd else ""
     in_flight = f"{len(at.open)} in flight" + (f" and {at.comparing} comparison" if at.comparing else "")
-    return f"{at.evaluated}/{at.budget} evaluations · {in_flight} · {minutes}:{seconds:02}{cost} · {at.phase}"
+    return f"{at.evaluated}/{at.budget} · {in_flight} · {minutes}:{seconds:02}{cost}"
 
 
 def _verdict(evaluation: Evaluation) -> str:

@@ -90,10 +90,11 @@ def doubts(found: tuple[str, ...]) -> Iterator[str]:
 def next_commands(summary: Summary, run: Path) -> tuple[tuple[str, str], ...]:
     """Return three commands that make sense after this run, each with its reason."""
     more = 2 * max(summary.evaluations, 10)
+    unfinished = summary.stopped in (None, "interrupted")
     return (
+        (f"evo resume {run}" if unfinished else f"evo resume {run} --evaluations {more}", "go on searching"),
         (f"evo show {run} {summary.best.candidate}", "the best kernel: source, verdict, parents"),
         (f"evo verify {run}", "run the best kernel again and check it"),
-        (f"evo resume {run} --evaluations {more}", "go on searching"),
     )
 
 

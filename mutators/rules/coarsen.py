@@ -11,8 +11,8 @@ from mutators.rules import headers, syntax
 from mutators.rules.block_size import name_block
 from mutators.rules.headers import Mapped
 from mutators.rules.lockstep import Lockstep
-from mutators.rules.strides import Axis
 from mutators.rules.syntax import Function, Rewrite, Unfit
+from mutators.rules.variables import Axis
 
 ITEMS = [1, 2, 4, 8, 16, 32, 64]
 """Items a thread may do; what does not divide the block is ruled out by a requirement."""

@@ -12,23 +12,18 @@ which is every kernel without a race: the items of one thread simply run in one 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from tree_sitter import Node
 
-from mutators.rules import strides, syntax
-from mutators.rules.strides import UNIFORM, VARYING, Axis, Strides, Variable
+from mutators.rules import shapes, syntax
+from mutators.rules.names import Names, wrapped
+from mutators.rules.strides import Strides
 from mutators.rules.syntax import Unfit, named, text
+from mutators.rules.variables import UNIFORM, VARYING, Axis, Variable
 
 _MOST_NESTED = 2
 """Fast paths within fast paths: each doubles the code of what it encloses."""
-
-_OPPOSITE = {"<": ">=", ">=": "<", ">": "<=", "<=": ">", "==": "!=", "!=": "=="}
-_RISING = re.compile(r"1|blockDim\.[xyz]")
-"""Strides that are surely positive."""
-
-_Replace = Callable[[Node], str | None]
 
 
 @dataclass
@@ -86,6 +81,7 @@ class Lockstep:
         self._constants = constants
         self._taken = set(taken)
         self._strides = Strides(function, axis)
+        self._names = Names(self._strides)
         self._nested = 0
 
     def body(self) -> str:
@@ -101,11 +97,11 @@ class Lockstep:
             if node.type == "comment":
                 code.before(text(node))
                 continue
-            before = strides.guard(node)
-            if before is not None and self._diverges(strides.condition_of(node)):
+            before = shapes.guard(node)
+            if before is not None and self._diverges(shapes.condition_of(node)):
                 if not tail:
                     raise Unfit("an item may return from within a loop")
-                self._split(code, strides.condition_of(node), before, nodes[index + 1 :], tail, likely=False)
+                self._split(code, shapes.condition_of(node), before, nodes[index + 1 :], tail, likely=False)
                 break
             self._jam_statement(code, node, pragma, tail and index == len(nodes) - 1)
             pragma = f"{text(node).strip()}\n" if node.type == "preproc_call" else ""
@@ -128,10 +124,10 @@ class Lockstep:
             code.whole(text(node))
 
     def _jam_declaration(self, code: _Code, node: Node) -> None:
-        for declarator in strides.declarators(node):
+        for declarator in shapes.declarators(node):
             variable = self._strides.variable(syntax.declared(declarator))
             if variable is None or variable.stride is not VARYING:
-                code.whole(f"{strides.type_of(node)}{syntax.rendered(declarator, self._first)};")
+                code.whole(f"{shapes.type_of(node)}{syntax.rendered(declarator, self._names.first)};")
             else:
                 self._declare_items(code, node, declarator, variable.name)
 
@@ -139,7 +135,7 @@ class Lockstep:
         """Turn a variable into one per item; its initial value becomes an assignment."""
         value = declarator.child_by_field_name("value")
         inner = syntax.field(declarator, "declarator") if declarator.type == "init_declarator" else declarator
-        kind = strides.type_of(node).strip()
+        kind = shapes.type_of(node).strip()
         if inner.type != "pointer_declarator":
             kind = re.sub(r"\bconst\b\s*", "", kind).strip()
         if re.search(r"\b(?:auto|static|constexpr)\b", kind):
@@ -158,31 +154,31 @@ class Lockstep:
             raise Unfit(f"{name} has an initial value in parentheses")
         else:
             code.before(f"{kind} {shape};")
-            code.item(f"{name}[{self._axis.item}] = {self._rendered(value, set())};")
+            code.item(f"{name}[{self._axis.item}] = {self._names.rendered(value, set())};")
 
     def _jam_expression(self, code: _Code, node: Node) -> None:
         expression = named(node)[0]
-        if _is_barrier(expression):
+        if shapes.is_barrier(expression):
             code.whole(text(node))
         elif self._is_shared_update(expression):
-            code.whole(syntax.rendered(node, self._first))
+            code.whole(syntax.rendered(node, self._names.first))
         else:
-            code.item(self._rendered(node, set()))
+            code.item(self._names.rendered(node, set()))
 
     def _is_shared_update(self, node: Node) -> bool:
         """Whether an expression writes a variable (or element of one) that all items share."""
         if node.type not in ("assignment_expression", "update_expression"):
             return False
-        variable = self._strides.private_target(strides.target_of(node))
+        variable = self._strides.private_target(shapes.target_of(node))
         return variable is not None and variable.stride is not VARYING
 
     def _jam_if(self, code: _Code, node: Node, tail: bool) -> None:
-        condition = strides.condition_of(node)
-        then, other = strides.branches(node)
+        condition = shapes.condition_of(node)
+        then, other = shapes.branches(node)
         if self._diverges(condition):
             self._split(code, condition, then, other, tail, likely=not _likely_false(condition))
             return
-        written = f"if ({syntax.rendered(condition, self._first)}) {{\n{self._jam(then)}\n}}"
+        written = f"if ({syntax.rendered(condition, self._names.first)}) {{\n{self._jam(then)}\n}}"
         code.whole(written + (f" else {{\n{self._jam(other)}\n}}" if other else ""))
 
     def _split(
@@ -198,62 +194,19 @@ class Lockstep:
         body = self._jam(together, tail)
         self._nested -= 1
         agreed = self._agreed(code, condition, likely)
-        code.whole(f"if {_wrapped(agreed)} {{\n{body}\n}} else {{\n{_over_items(self._axis, alone)}\n}}")
+        code.whole(f"if {wrapped(agreed)} {{\n{body}\n}} else {{\n{_over_items(self._axis, alone)}\n}}")
 
     def _agreed(self, code: _Code, condition: Node, wanted: bool) -> str:
         """Return an expression that holds only where all items agree on `wanted`."""
-        by_ends = self._by_ends(condition, wanted)
+        by_ends = self._names.by_ends(condition, wanted)
         if by_ends is not None:
             return by_ends
         count = syntax.free_name("agree", self._taken)
         self._taken.add(count)
-        one = _wrapped(self._rendered(condition, set()))
+        one = wrapped(self._names.rendered(condition, set()))
         code.whole(f"int {count} = 0;")
         code.whole(_over_items(self._axis, f"{count} += {one} ? {int(wanted)} : {int(not wanted)};"))
         return f"{count} == {self._axis.items}"
-
-    def _by_ends(self, condition: Node, wanted: bool) -> str | None:
-        """Return such an expression of the first and last item alone, or None: affine values are monotone."""
-        if condition.type == "parenthesized_expression":
-            return self._by_ends(named(condition)[0], wanted)
-        if condition.type == "unary_expression" and text(condition).startswith("!"):
-            return self._by_ends(syntax.field(condition, "argument"), not wanted)
-        if self._strides.of(condition) == UNIFORM:
-            written = syntax.rendered(condition, self._first)
-            return _wrapped(written) if wanted else f"!({written})"
-        if condition.type != "binary_expression":
-            return None
-        operator = text(syntax.field(condition, "operator"))
-        left, right = syntax.field(condition, "left"), syntax.field(condition, "right")
-        if operator in ("&&", "||"):
-            parts = [self._by_ends(side, wanted) for side in (left, right)]
-            joint = " && " if (operator == "&&") == wanted else " || "
-            return None if None in parts else _wrapped(joint.join(str(part) for part in parts))
-        return self._compared(left, operator if wanted else _OPPOSITE.get(operator, ""), right)
-
-    def _compared(self, left: Node, operator: str, right: Node) -> str | None:
-        """Return a comparison that holds for all items if it holds for the ends."""
-        sides = (left, right)
-        if operator == "" or any(self._strides.of(side) is VARYING for side in sides):
-            return None
-        guard = self._strides.guard_of_comparison(left, right)
-        (a_first, b_first), (a_last, b_last) = ([syntax.rendered(s, end) for s in sides] for end in self._ends)
-        rising = _RISING.fullmatch(str(self._strides.of(left))) and self._strides.of(right) == UNIFORM
-        if guard is None or (guard and not rising):
-            return None
-        below = f"{a_first} >= 0 && " if guard else ""
-        if rising and operator == "!=":
-            return f"({below}({a_first} > {b_first} || {a_last} < {b_first}))"
-        if rising and operator in ("<", "<=", ">", ">="):
-            end = a_last if operator.startswith("<") else a_first
-            return f"({below}{end} {operator} {b_first})"
-        if operator in ("==", "!="):
-            return None
-        return f"({a_first} {operator} {b_first} && {a_last} {operator} {b_last})"
-
-    @property
-    def _ends(self) -> tuple[_Replace, _Replace]:
-        return self._first, self._last
 
     # --- loops ------------------------------------------------------------------------------------------------
 
@@ -269,7 +222,7 @@ class Lockstep:
 
     def _head(self, node: Node, initial: bool = True, condition: str = "") -> str:
         parts = [node.child_by_field_name(name) for name in ("initializer", "condition", "update")]
-        first, second, third = ("" if part is None else syntax.rendered(part, self._first) for part in parts)
+        first, second, third = ("" if part is None else syntax.rendered(part, self._names.first) for part in parts)
         first = first.rstrip("; ") if initial else ""
         return f"{first}; {condition or second}; {third}"
 
@@ -284,14 +237,14 @@ class Lockstep:
     def _stays_innermost(self, node: Node) -> bool:
         """Whether a loop counts to a constant, holds no loop that does not, and writes nothing that items share."""
         for loop in syntax.walk(node):
-            if loop.type in ("while_statement", "do_statement", "return_statement") or _is_barrier(loop):
+            if loop.type in ("while_statement", "do_statement", "return_statement") or shapes.is_barrier(loop):
                 return False
             if loop.type == "for_statement" and not self._counts_to_constant(loop):
                 return False
-        inside = self._declared(node)
+        inside = self._names.declared(node)
         updates = (n for n in syntax.walk(node) if n.type in ("assignment_expression", "update_expression"))
         return all(
-            self._strides.private_target(strides.target_of(update)) in inside
+            self._strides.private_target(shapes.target_of(update)) in inside
             for update in updates
             if self._is_shared_update(update)
         )
@@ -307,9 +260,9 @@ class Lockstep:
         """Run the loop for all items while all go on, then let each finish alone; else each alone from the start."""
         counter = self._counter(node)
         condition = node.child_by_field_name("condition")
-        fit = condition is not None and self._by_ends(condition, True) is not None
-        breaks = any(jump.type == "break_statement" for jump in strides.jumps(node))
-        split = any(self._strides.under_divergence(jump, node) for jump in strides.jumps(node))
+        fit = condition is not None and self._names.by_ends(condition, True) is not None
+        breaks = any(jump.type == "break_statement" for jump in shapes.jumps(node))
+        split = any(self._strides.under_divergence(jump, node) for jump in shapes.jumps(node))
         if counter is None or condition is None or not fit or breaks or split or self._nested >= _MOST_NESTED:
             code.item(pragma + self._alone(node, set()))
             return
@@ -317,7 +270,7 @@ class Lockstep:
         self._nested += 1
         body = self._jam(_body(node))
         self._nested -= 1
-        initial = syntax.rendered(syntax.field(node, "initializer"), self._first).rstrip("; ")
+        initial = syntax.rendered(syntax.field(node, "initializer"), self._names.first).rstrip("; ")
         together = f"{pragma}for ({self._head(node, False, self._agreed(code, condition, True))}) {{\n{body}\n}}"
         alone = _over_items(self._axis, self._rest_of_loop(node, kind, variable))
         code.whole(f"{{\n{initial};\n{together}\n{alone}\n}}")
@@ -326,12 +279,12 @@ class Lockstep:
         """Return the loop as a single item goes on with it, counting in a variable of its own."""
         own = syntax.free_name(f"{counter.name}_{self._axis.item}", self._taken)
         self._taken.add(own)
-        base = self._replacement(self._declared(node))
+        base = self._names.replacement(self._names.declared(node))
         initial = node.child_by_field_name("initializer")
 
         def replacement(current: Node) -> str | None:
             if current == initial:
-                return f"{kind} {own} = {self._written(counter)};"
+                return f"{kind} {own} = {self._names.written(counter)};"
             if self._strides.variable(current) is counter:
                 return own
             return "" if current.type == "comment" else base(current)
@@ -342,19 +295,19 @@ class Lockstep:
     def _counter(self, node: Node) -> tuple[str, Variable] | None:
         """Return type and variable of a loop that declares exactly one, where it is affine."""
         initial = node.child_by_field_name("initializer")
-        if initial is None or initial.type != "declaration" or len(strides.declarators(initial)) != 1:
+        if initial is None or initial.type != "declaration" or len(shapes.declarators(initial)) != 1:
             return None
-        declarator = strides.declarators(initial)[0]
+        declarator = shapes.declarators(initial)[0]
         if declarator.type != "init_declarator" or syntax.field(declarator, "declarator").type != "identifier":
             return None
-        variable, kind = self._strides.variable(syntax.declared(declarator)), strides.type_of(initial).strip()
+        variable, kind = self._strides.variable(syntax.declared(declarator)), shapes.type_of(initial).strip()
         return None if variable is None or variable.stride is VARYING or "const" in kind else (kind, variable)
 
     def _jam_while(self, code: _Code, node: Node) -> None:
         if self._strides.divergent_loop(node):
             code.item(self._alone(node, set()))
             return
-        condition = _wrapped(syntax.rendered(strides.condition_of(node), self._first))
+        condition = wrapped(syntax.rendered(shapes.condition_of(node), self._names.first))
         body = f"{{\n{self._jam(_body(node))}\n}}"
         code.whole(f"while {condition} {body}" if node.type == "while_statement" else f"do {body} while {condition};")
 
@@ -363,18 +316,18 @@ class Lockstep:
     def _alone(self, node: Node, inner: set[Variable]) -> str:
         """Return a statement as a single item does it."""
         self._refuse_parting(node)
-        base = self._replacement(inner | self._declared(node))
+        base = self._names.replacement(inner | self._names.declared(node))
         return syntax.rendered(node, lambda found: "" if found.type == "comment" else base(found))
 
     def _refuse_parting(self, node: Node) -> None:
         for found in syntax.walk(node):
-            if _is_barrier(found):
+            if shapes.is_barrier(found):
                 raise Unfit("a barrier stands where items may part ways")
             if found.type == "return_statement":
                 raise Unfit("an item may return where the others go on")
 
     def _alone_if(self, condition: Node, then: list[Node], other: list[Node], inner: set[Variable], tail: bool) -> str:
-        test = _wrapped(self._rendered(condition, inner))
+        test = wrapped(self._names.rendered(condition, inner))
         first, second = self._alone_all(then, inner, tail), self._alone_all(other, inner, tail)
         if not first:
             return f"if (!{test}) {{\n{second}\n}}"
@@ -382,86 +335,20 @@ class Lockstep:
 
     def _alone_all(self, nodes: list[Node], inner: set[Variable], tail: bool) -> str:
         """Return statements as a single item does them; at the end of the kernel a return becomes an else."""
-        inner = inner.union(*(self._declared(node) for node in nodes if node.type == "declaration"))
+        inner = inner.union(*(self._names.declared(node) for node in nodes if node.type == "declaration"))
         lines = []
         for index, node in enumerate(nodes):
-            before = strides.guard(node)
+            before = shapes.guard(node)
             if tail and before is not None:
                 rest = nodes[index + 1 :]
-                lines.append(self._alone_if(strides.condition_of(node), before, rest, inner, tail))
+                lines.append(self._alone_if(shapes.condition_of(node), before, rest, inner, tail))
                 break
             if node.type != "comment":
                 lines.append(self._alone(node, inner))
         return "\n".join(lines)
 
-    # --- names ------------------------------------------------------------------------------------------------
-
-    def _rendered(self, node: Node, inner: set[Variable]) -> str:
-        return syntax.rendered(node, self._replacement(inner))
-
-    def _replacement(self, inner: set[Variable]) -> _Replace:
-        """Return what replaces a node for the item of the loop over items; names in `inner` are the item's own."""
-
-        def replacement(node: Node) -> str | None:
-            variable = self._strides.variable(node)
-            if variable is not None:
-                return None if variable in inner else self._written(variable)
-            return self._index(node, self._axis.item)
-
-        return replacement
-
-    def _written(self, variable: Variable) -> str:
-        """Return a variable as the item of the loop over items sees it."""
-        if variable.stride is VARYING:
-            return f"{variable.name}[{self._axis.item}]"
-        if variable.stride == UNIFORM:
-            return variable.name
-        return variable.at(self._axis.item)
-
-    def _first(self, node: Node) -> str | None:
-        """Replace nodes for the first item."""
-        if node.type == "field_expression" and text(node).replace(" ", "") == f"threadIdx.{self._axis.name}":
-            return f"(threadIdx.{self._axis.name} * {self._axis.items})" if self._axis.contiguous else None
-        return self._strides.block_size(node)
-
-    def _last(self, node: Node) -> str | None:
-        """Replace nodes for the last item."""
-        last = f"({self._axis.items} - 1)"
-        variable = self._strides.variable(node)
-        if variable is not None and variable.stride is not VARYING and variable.stride != UNIFORM:
-            return variable.at(last)
-        return self._index(node, last)
-
-    def _index(self, node: Node, item: str) -> str | None:
-        """Replace the thread's index and the block's size."""
-        if node.type != "field_expression":
-            return None
-        if text(node).replace(" ", "") != f"threadIdx.{self._axis.name}":
-            return self._strides.block_size(node)
-        return self._axis.index(item)
-
-    def _declared(self, node: Node) -> set[Variable]:
-        """Return the private variables that a statement declares, at any depth."""
-        found = (
-            self._strides.variable(syntax.declared(declarator))
-            for part in syntax.walk(node)
-            if part.type == "declaration"
-            for declarator in strides.declarators(part)
-        )
-        return {variable for variable in found if variable is not None}
-
     def _diverges(self, condition: Node) -> bool:
         return self._strides.of(condition) != UNIFORM
-
-
-def _wrapped(expression: str) -> str:
-    """Return an expression in parentheses, unless one pair encloses it already."""
-    depth = 0
-    for position, character in enumerate(expression):
-        depth += (character == "(") - (character == ")")
-        if depth == 0:
-            return expression if character == ")" and position == len(expression) - 1 else f"({expression})"
-    return f"({expression})"
 
 
 def _likely_false(condition: Node) -> bool:
@@ -471,12 +358,6 @@ def _likely_false(condition: Node) -> bool:
     if condition.type != "binary_expression":
         return False
     return text(syntax.field(condition, "operator")) in ("||", "==")
-
-
-def _is_barrier(node: Node) -> bool:
-    if node.type != "call_expression":
-        return False
-    return text(syntax.field(node, "function")) == strides.BARRIER
 
 
 def _body(loop: Node) -> list[Node]:

@@ -8,20 +8,13 @@ accounted for. Nothing is rewritten here.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
 
 from tree_sitter import Node
 
-from mutators.rules import kinds, syntax
+from mutators.rules import kinds, shapes, syntax
 from mutators.rules.syntax import Unfit, named, text
+from mutators.rules.variables import UNIFORM, VARYING, Axis, Stride, Variable, resolve
 
-UNIFORM = "0"
-VARYING = None
-Stride = str | None
-"""The text of a stride, `UNIFORM`, or `VARYING`."""
-
-BARRIER = "__syncthreads"
 _FORBIDDEN = re.compile(
     r"\b(?:__syncthreads_\w+|__syncwarp|__shfl\w*|__ballot\w*|__any\w*|__all\w*|__reduce\w*|__match\w*|__activemask"
     r"|warpSize|cooperative_groups|cg|wmma|asm|__asm\w*|volatile|atomicCAS|atomicExch|__threadfence\w*|clock\w*"
@@ -37,80 +30,6 @@ _PURE = re.compile(
 )
 """Functions whose result depends on their arguments alone."""
 _NUMBER = re.compile(r"[\s\d.+\-*/()xXa-fA-FuUlLeE]*")
-_LOOPS = ("for_statement", "while_statement", "do_statement")
-
-
-@dataclass(frozen=True)
-class Axis:
-    """How threads are merged along one axis.
-
-    Attributes:
-        name: x, y or z.
-        items: the macro that holds how many items a thread does.
-        item: name of the variable that counts them.
-        contiguous: whether a thread's items are neighbours, or lie a block's threads apart.
-    """
-
-    name: str
-    items: str
-    item: str
-    contiguous: bool
-
-    @property
-    def stride(self) -> str:
-        """What lies between the thread indices of two items."""
-        return "1" if self.contiguous else f"blockDim.{self.name}"
-
-    def index(self, item: str) -> str:
-        """Return an item's thread index, unsigned as `threadIdx` is."""
-        if self.contiguous:
-            return f"(threadIdx.{self.name} * {self.items} + {item})"
-        return f"(threadIdx.{self.name} + {item} * {self.stride})"
-
-
-@dataclass(eq=False)
-class Variable:
-    """A local variable or parameter: one declaration.
-
-    Attributes:
-        name: as written.
-        kind: its type's text, with `*` for a pointer and `[]` for an array.
-        private: whether it is thread-private and declared in the body, so that there may be one per item.
-        stride: its class; meaningless before `known`.
-        known: whether any value has been seen.
-        depth: how many divergent regions enclose its declaration.
-        assigned: whether it is ever written after its declaration.
-    """
-
-    name: str
-    kind: str
-    private: bool = True
-    stride: Stride = UNIFORM
-    known: bool = False
-    depth: int = 0
-    assigned: bool = False
-
-    def at(self, item: str) -> str:
-        """Return the value that an affine variable has for an item; the variable itself holds the first item's.
-
-        The stride is cast, since `blockDim` is unsigned and would make the sum so.
-        """
-        if self.stride == "1":
-            return f"({self.name} + {item})"
-        kind = "long long" if self.pointer else re.sub(r"\bconst\b", "", self.kind).strip()
-        return f"({self.name} + {item} * ({kind})({self.stride}))"
-
-    @property
-    def pointer(self) -> bool:
-        """Whether its elements are somebody else's memory."""
-        return self.kind.endswith("*")
-
-    def lower(self, stride: Stride) -> bool:
-        """Account for one more value; tells whether the class changed."""
-        new = stride if not self.known or self.stride == stride else VARYING
-        changed = not self.known or new != self.stride
-        self.stride, self.known = new, True
-        return changed
 
 
 class Strides:
@@ -128,6 +47,8 @@ class Strides:
         self.axis = axis
         self._changed = True
         _refuse(function)
+        if not any(self._is_index(node) for node in syntax.walk(function.body)):
+            raise Unfit(f"it does not use threadIdx.{axis.name}")
         self.variables = resolve(function)
         self._kinds = kinds.Kinds({node: variable.kind for node, variable in self.variables.items()})
         while self._changed:  # each round can only lower a variable, from affine or uniform to varying
@@ -145,7 +66,7 @@ class Strides:
 
     def private_target(self, node: Node) -> Variable | None:
         """Return the variable that an lvalue is, or is a part of; None where it is memory that others see."""
-        root = root_of(node)
+        root = shapes.root_of(node)
         variable = None if root is None else self.variable(root)
         if variable is None or node.type == "identifier":
             return variable
@@ -160,7 +81,7 @@ class Strides:
             variable = self.variable(node)
             return UNIFORM if variable is None else variable.stride
         if kind == "parenthesized_expression":
-            return self.of(_only(node))
+            return self.of(shapes.only(node))
         if kind == "field_expression":
             return self._of_field(node)
         if kind == "cast_expression":
@@ -175,10 +96,10 @@ class Strides:
 
     def divergent_loop(self, node: Node) -> bool:
         """Whether a loop's items may leave it, or its body, at different times."""
-        condition = loop_condition(node)
+        condition = shapes.loop_condition(node)
         if condition is not None and self.of(condition) != UNIFORM:
             return True
-        return any(self.under_divergence(jump, node) for jump in jumps(node))
+        return any(self.under_divergence(jump, node) for jump in shapes.jumps(node))
 
     def guard_of_comparison(self, left: Node, right: Node) -> bool | None:
         """Say what must hold for a comparison of affine values to be monotone in the item.
@@ -199,11 +120,13 @@ class Strides:
     # --- expressions ------------------------------------------------------------------------------------------
 
     def _of_field(self, node: Node) -> Stride:
-        written = text(node).replace(" ", "")
-        if written == f"threadIdx.{self.axis.name}":
+        if self._is_index(node):
             return self.axis.stride
         inner = self.of(syntax.field(node, "argument"))
         return UNIFORM if inner == UNIFORM else VARYING
+
+    def _is_index(self, node: Node) -> bool:
+        return shapes.is_member(node, "threadIdx", self.axis.name)
 
     def _of_cast(self, node: Node) -> Stride:
         inner = self.of(syntax.field(node, "value"))
@@ -252,7 +175,7 @@ class Strides:
 
     def block_size(self, node: Node) -> str | None:
         """Return what stands for `blockDim.<axis>` once threads are merged; None for every other node."""
-        if node.type == "field_expression" and text(node).replace(" ", "") == f"blockDim.{self.axis.name}":
+        if shapes.is_member(node, "blockDim", self.axis.name):
             return f"(blockDim.{self.axis.name} * {self.axis.items})"
         return None
 
@@ -263,7 +186,7 @@ class Strides:
     def _of_call(self, node: Node) -> Stride:
         function = syntax.field(node, "function")
         arguments = named(syntax.field(node, "arguments"))
-        if is_pure(function) and all(self.of(argument) == UNIFORM for argument in arguments):
+        if _is_pure(function) and all(self.of(argument) == UNIFORM for argument in arguments):
             return UNIFORM
         for argument in arguments:
             self.of(argument)
@@ -290,7 +213,7 @@ class Strides:
 
     def _sequence(self, nodes: list[Node], depth: int) -> None:
         for index, node in enumerate(nodes):
-            if guard(node) is not None and self.of(condition_of(node)) != UNIFORM:
+            if shapes.guard(node) is not None and self.of(shapes.condition_of(node)) != UNIFORM:
                 self._statement(node, depth)
                 self._sequence(nodes[index + 1 :], depth + 1)
                 return
@@ -302,12 +225,12 @@ class Strides:
         elif node.type == "declaration":
             self._declaration(node, depth)
         elif node.type == "expression_statement":
-            self._expression(_only(node), depth)
+            self._expression(shapes.only(node), depth)
         elif node.type == "if_statement":
-            inner = depth + (self.of(condition_of(node)) != UNIFORM)
-            for part in branches(node):
+            inner = depth + (self.of(shapes.condition_of(node)) != UNIFORM)
+            for part in shapes.branches(node):
                 self._sequence(part, inner)
-        elif node.type in _LOOPS:
+        elif node.type in shapes.LOOPS:
             self._loop(node, depth)
         elif node.type not in ("break_statement", "continue_statement", "return_statement", "preproc_call"):
             raise Unfit(f"a {node.type.replace('_', ' ')}")
@@ -325,7 +248,7 @@ class Strides:
             self._expression(update, inner)
 
     def _declaration(self, node: Node, depth: int) -> None:
-        for declarator in declarators(node):
+        for declarator in shapes.declarators(node):
             variable = self.variable(syntax.declared(declarator))
             initial = declarator.child_by_field_name("value")
             if variable is None:
@@ -344,7 +267,7 @@ class Strides:
         if node.type not in ("assignment_expression", "update_expression"):
             self.of(node)
             return
-        target = target_of(node)
+        target = shapes.target_of(node)
         right = node.child_by_field_name("right")
         value = UNIFORM if right is None else self.of(right)
         place = self.of(target)
@@ -387,96 +310,16 @@ class Strides:
         """Whether not all items may take a jump of a loop."""
         node = jump.parent
         while node is not None and node != loop:
-            if node.type == "if_statement" and self.of(condition_of(node)) != UNIFORM:
+            if node.type == "if_statement" and self.of(shapes.condition_of(node)) != UNIFORM:
                 return True
             node = node.parent
         return False
 
 
-# --- the shape of statements ----------------------------------------------------------------------------------
-
-
-def is_pure(function: Node) -> bool:
+def _is_pure(function: Node) -> bool:
     """Whether a called function's result depends on its arguments alone."""
     name = syntax.field(function, "name") if function.type == "template_function" else function
     return bool(_PURE.fullmatch(text(name)))
-
-
-def condition_of(node: Node) -> Node:
-    """Return the condition of an `if`, `while` or `do`."""
-    condition = syntax.field(node, "condition")
-    return _only(condition) if condition.type in ("condition_clause", "parenthesized_expression") else condition
-
-
-def loop_condition(node: Node) -> Node | None:
-    """Return a loop's condition, or None for an endless `for`."""
-    if node.type == "for_statement":
-        return node.child_by_field_name("condition")
-    return condition_of(node)
-
-
-def block(node: Node) -> list[Node]:
-    """Return a statement's statements."""
-    return named(node) if node.type == "compound_statement" else [node]
-
-
-def branches(node: Node) -> tuple[list[Node], list[Node]]:
-    """Return the statements of an `if` and of its `else`."""
-    other = node.child_by_field_name("alternative")
-    return block(syntax.field(node, "consequence")), block(_only(other)) if other is not None else []
-
-
-def guard(node: Node) -> list[Node] | None:
-    """Return what an `if (…) { …; return; }` without an else does before it returns; None for any other statement."""
-    if node.type != "if_statement" or node.child_by_field_name("alternative") is not None:
-        return None
-    then, _ = branches(node)
-    return then[:-1] if then and then[-1].type == "return_statement" else None
-
-
-def jumps(loop: Node) -> Iterator[Node]:
-    """Yield the `break` and `continue` statements that belong to this loop."""
-
-    def visit(node: Node) -> Iterator[Node]:
-        if node.type in ("break_statement", "continue_statement"):
-            yield node
-        if node.type not in _LOOPS:
-            for child in node.children:
-                yield from visit(child)
-
-    yield from visit(syntax.field(loop, "body"))
-
-
-def declarators(declaration: Node) -> list[Node]:
-    """Return the declarators of a declaration, with initial values where they have one."""
-    return declaration.children_by_field_name("declarator")
-
-
-def target_of(node: Node) -> Node:
-    """Return what an assignment, `++` or `--` writes."""
-    return syntax.field(node, "left" if node.type == "assignment_expression" else "argument")
-
-
-def root_of(node: Node) -> Node | None:
-    """Return the identifier that an lvalue is, or is an element, field or target of."""
-    while node.type != "identifier":
-        inner = node.child_by_field_name("argument")
-        if inner is None and node.type == "parenthesized_expression":
-            inner = _only(node)
-        if inner is None:
-            return None
-        node = inner
-    return node
-
-
-def _only(node: Node) -> Node:
-    children = named(node)
-    if len(children) != 1:
-        raise Unfit(f"a {node.type.replace('_', ' ')} of {len(children)} parts")
-    return children[0]
-
-
-# --- what is refused, what is declared ------------------------------------------------------------------------
 
 
 def _refuse(function: syntax.Function) -> None:
@@ -504,61 +347,3 @@ def _refuse(function: syntax.Function) -> None:
             raise Unfit("a device function may write its arguments")
     if any(n.type == "preproc_function_def" for n in syntax.walk(root)):
         raise Unfit("a macro with arguments may hide a variable")
-
-
-# --- variables ------------------------------------------------------------------------------------------------
-
-
-def resolve(function: syntax.Function) -> dict[int, Variable]:
-    """Return node id -> variable for every identifier of a function that names a parameter or a local variable.
-
-    Raises:
-        Unfit: a name hides another, or is declared in a way that is not understood.
-    """
-    found: dict[int, Variable] = {}
-    scope: dict[str, Variable | None] = {}
-    for parameter in function.parameters:
-        declarator = parameter.child_by_field_name("declarator")
-        if declarator is not None:
-            name = syntax.declared(declarator)
-            kind = text(parameter)[: declarator.start_byte - parameter.start_byte].strip()
-            mark = "*" if declarator.type == "pointer_declarator" else ""
-            scope[text(name)] = found[name.id] = Variable(text(name), f"{kind}{mark}", private=False)
-    _resolve(function.body, found, scope)
-    return found
-
-
-def _resolve(node: Node, found: dict[int, Variable], scope: dict[str, Variable | None]) -> None:
-    if node.type in ("compound_statement", *_LOOPS):
-        scope = dict(scope)
-    variable = scope.get(text(node)) if node.type == "identifier" else None
-    if variable is not None:
-        found[node.id] = variable
-    for child in node.children:
-        if node.type == "declaration" and child in declarators(node):
-            name = syntax.declared(child)
-            if text(name) in scope:
-                raise Unfit(f"{text(name)} hides another variable")
-            scope[text(name)] = None if _is_shared(node) else Variable(text(name), _kind(node, child))
-        _resolve(child, found, scope)
-    if node.type in ("assignment_expression", "update_expression"):
-        root = root_of(target_of(node))
-        if root is not None and root.id in found:
-            found[root.id].assigned = True
-
-
-def _is_shared(declaration: Node) -> bool:
-    return any(text(child) == "__shared__" for child in declaration.children)
-
-
-def _kind(declaration: Node, declarator: Node) -> str:
-    inner = syntax.field(declarator, "declarator") if declarator.type == "init_declarator" else declarator
-    if inner.type not in ("identifier", "pointer_declarator", "array_declarator"):
-        raise Unfit(f"a {inner.type.replace('_', ' ')}")
-    mark = {"pointer_declarator": "*", "array_declarator": "[]"}.get(inner.type, "")
-    return f"{type_of(declaration).strip()}{mark}"
-
-
-def type_of(declaration: Node) -> str:
-    """Return the text before a declaration's first declarator, its spacing included."""
-    return text(declaration)[: declarators(declaration)[0].start_byte - declaration.start_byte]

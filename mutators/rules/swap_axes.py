@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from tree_sitter import Node
 
-from mutators.rules import headers, syntax
+from mutators.rules import headers, shapes, syntax
 from mutators.rules.headers import Mapped
 from mutators.rules.syntax import Function, Rewrite, Unfit
 
@@ -60,11 +60,9 @@ def _is_part(node: Node) -> bool:
 
 
 def _is_index(node: Node) -> bool:
-    return bool(re.fullmatch(rf"(?:{'|'.join(_BUILTINS)})\s*\.\s*[xy]", syntax.text(node))) and (
-        node.type == "field_expression"
-    )
+    return any(shapes.is_member(node, builtin, axis) for builtin in _BUILTINS for axis in "xy")
 
 
 def _swapped(node: Node) -> str:
-    builtin, _, axis = syntax.text(node).partition(".")
-    return f"{builtin.strip()}.{'y' if axis.strip() == 'x' else 'x'}"
+    other = "y" if syntax.text(syntax.field(node, "field")) == "x" else "x"
+    return f"{syntax.text(syntax.field(node, 'argument'))}.{other}"

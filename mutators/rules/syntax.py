@@ -57,7 +57,10 @@ class Function:
 
 def parse(source: str) -> Node:
     """Return the tree's root; raises `Unfit` when the text has a syntax error or is nested absurdly."""
-    root = _PARSER.parse(source.encode(errors="replace")).root_node
+    try:
+        root = _PARSER.parse(source.encode()).root_node
+    except UnicodeEncodeError:
+        raise Unfit("the source has half a character") from None
     if root.has_error:
         raise Unfit("the source has a syntax error")
     level, depth = [root], 0

@@ -87,8 +87,8 @@ def test_the_text_of_a_verdict_says_that_the_cpu_is_no_gpu(folder):
     [
         (("y[i] = x[i];", "y[i] = 2 * x[i];"), "wrong answer", "y"),
         (("i < N", "i <= N"), "unsafe", "line 8: out of bounds"),
-        (("x[i];", "x[i]"), "compile error", "line 8"),
-        (("y[i] = x[i];", "asm(\"nop\");"), "unsupported", "asm"),
+        (("x[i];", "z[i];"), "compile error", "line 8"),
+        (("y[i] = x[i];", "asm volatile(\"bar.sync 0;\");"), "unsupported", "inline PTX"),
     ],
 )  # fmt: skip
 def test_a_bad_kernel_is_rejected_with_what_is_wrong_and_where(folder, change, status, words):

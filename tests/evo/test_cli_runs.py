@@ -8,7 +8,14 @@ from pathlib import Path
 import pytest
 
 EVO = Path(sys.executable).with_name("evo")
-SMALL = ("--set", "tuning.trials=2", "--set", "timing.launches=8", "--set", "search.in_flight=2")
+SMALL = ("--set", "tuning.trials=2", "--set", "timing.launches=5", "--set", "search.in_flight=2")
+SQUARES = """\
+extern "C" __global__ void squares(const float* x, float* y, int N) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < N) y[i] = x[i] * x[i];
+}
+"""
+REFERENCE = "def reference(inputs, dims):\n    return {'y': inputs['x'].astype('float64') ** 2}\n"
 
 
 def evo(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
@@ -19,7 +26,10 @@ def evo(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
 def folder(tmp_path_factory):
     """A folder in which a search of two evaluations has run."""
     place = tmp_path_factory.mktemp("run")
-    done = evo("run", "reduction", "--model", "none", "--evaluations", "2", *SMALL, cwd=place)
+    (place / "squares.cu").write_text(SQUARES)
+    assert evo("init", "squares.cu", cwd=place).returncode == 0
+    (place / "workloads" / "squares" / "reference.py").write_text(REFERENCE)
+    done = evo("run", "-w", "squares", "--model", "none", "--evaluations", "2", *SMALL, cwd=place)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "CPU-fast is not GPU-fast" in done.stdout
     assert "Next" in done.stdout

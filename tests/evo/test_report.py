@@ -263,6 +263,6 @@ def test_the_panel_shows_progress_counts_and_the_device(search):
     tell(search, panel.event)
     terminal.print(panel._draw())
     shown = stream.getvalue()
-    assert "20/60 evaluations" in shown
+    assert "20/60 · 0 in flight" in shown
     assert f"kernel {search.champion}" in shown
     assert "CPU-fast is not GPU-fast" in shown

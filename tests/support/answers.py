@@ -37,8 +37,7 @@ def _tiles(a: Arrays) -> Arrays:
 
 
 def _match(a: Arrays) -> Arrays:
-    warps = -(-800 // 32)
-    return {"bins": np.bincount(a["x"], minlength=16), "agreed": np.array([warps])}
+    return {"bins": np.bincount(a["x"], minlength=16), "agreed": np.array([a["x"].size])}
 
 
 def _softmax(a: Arrays) -> Arrays:

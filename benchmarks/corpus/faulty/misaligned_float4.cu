@@ -6,5 +6,5 @@ args: [x, y]
 */
 extern "C" __global__ void misaligned_float4(const float* x, float* y) {
     const float4 v = *reinterpret_cast<const float4*>(x + threadIdx.x);  // FAULT misaligned
-    y[threadIdx.x] = v.x + v.w;
+    y[threadIdx.x] = v.x + v.y + v.z + v.w;
 }

@@ -18,6 +18,8 @@ extern Fiber scheduler_fiber;  // the runner's own context
 void reset_fibers(void (*entry)());
 Fiber* take_fiber();
 void park_fiber(Fiber* fiber);
+// Nothing that one run leaves in local memory reaches the next: stacks are poisoned where they are used, else given back.
+void forget_local_memory(std::uint64_t seed);
 bool is_on_fiber_stack(std::uintptr_t address);
 
 }  // namespace cuda_host

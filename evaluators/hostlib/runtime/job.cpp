@@ -145,7 +145,7 @@ void read_job() {
         else if (is(key, "order")) job.order = number();
         else if (is(key, "time_limit_ms")) job.time_limit_ms = number();
         else if (is(key, "warmup")) job.warmup = number();
-        else if (is(key, "samples")) job.samples = number();
+        else if (is(key, "timed")) job.timed = number() != 0;
         else if (is(key, "flush")) job.flush = number();
         else if (is(key, "tight")) job.tight = number() != 0;
         else if (is(key, "buffer")) read_buffer();
@@ -157,8 +157,10 @@ void read_job() {
     }
 }
 
-void await_go() {
-    if (next_byte() < 0) _exit(73);
+char await_word() {
+    const int byte = next_byte();
+    if (byte < 0) _exit(73);
+    return static_cast<char>(byte);
 }
 
 }  // namespace cuda_host

@@ -1,7 +1,7 @@
 // The job, as the parent writes it to standard input: lines of words, ended by `go`. The parent is trusted; the text is
 // generated from numbers (evaluators/host.py), so a malformed job ends the program.
 //
-//   seed N | order N | time_limit_ms N | warmup N | samples N | flush N | tight 0|1
+//   seed N | order N | time_limit_ms N | warmup N | timed 0|1 | flush N | tight 0|1
 //   buffer NAME BYTES ALIGN in|out|inout FILE|-      file names are in the working directory
 //   scalar NAME i|f|r HEX                            the value's bytes
 //   symbol NAME global|shared ADDRESS BYTES          a variable of the candidate; shared: offset in the TLS segment
@@ -53,8 +53,8 @@ struct JobLaunch {
 };
 
 struct Job {
-    std::uint64_t seed, order, time_limit_ms, warmup, samples, flush;
-    bool tight;
+    std::uint64_t seed, order, time_limit_ms, warmup, flush;
+    bool timed, tight;
     unsigned buffers_count, scalars_count, launches_count;
     Buffer buffers[most_buffers];
     Scalar scalars[most_scalars];
@@ -64,7 +64,7 @@ struct Job {
 extern Job job;
 
 void read_job();
-// Bytes that follow the job on standard input: one for each timed run.
-void await_go();
+// Bytes that follow the job on standard input: 'g' starts a timed run, behind it 'm' asks for one more and 'e' for the end.
+char await_word();
 
 }  // namespace cuda_host

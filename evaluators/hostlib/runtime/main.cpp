@@ -10,6 +10,7 @@
 
 #include "checker.hpp"
 #include "faults.hpp"
+#include "fiber.hpp"
 #include "job.hpp"
 #include "memory.hpp"
 #include "report.hpp"
@@ -19,6 +20,7 @@ namespace cuda_host {
 namespace {
 
 char* flush_memory;
+unsigned most_shared;  // dynamic shared bytes of the launch that has most
 
 [[noreturn]] void system_failure(const char* what, const char* name) {
     send("finding\tfault\t0\t0\t0\t0\t1\t%s %s\n", what, name);
@@ -93,6 +95,9 @@ void prepare_run(std::uint64_t run) {
         else poison(buffer.memory.data, buffer.bytes, job.seed + run);
     }
     checker_begin_run();
+    open_dynamic_shared(most_shared);
+    poison_shared(job.seed + run);
+    forget_local_memory(job.seed + run);
     if (job.flush) std::memset(flush_memory, static_cast<int>(run & 0xff), job.flush);
 }
 
@@ -137,14 +142,13 @@ std::uint64_t now_ns() {
 
 void run_once(std::uint64_t run) {
     prepare_run(run);
-    poison_shared(job.seed + run);
     if (!run_plan()) end("failed");
 }
 
 void run_timed(std::uint64_t run) {
     prepare_run(run);
     send("ready\n");
-    await_go();
+    await_word();
     const std::uint64_t begin = now_ns();
     const bool finished = run_plan();
     const std::uint64_t ns = now_ns() - begin;
@@ -171,7 +175,6 @@ void leave_results() {
 void open_all() {
     save_globals();
     for (unsigned i = 0; i < job.buffers_count; ++i) open_buffer(job.buffers[i]);
-    unsigned most_shared = 0;
     for (unsigned i = 0; i < job.launches_count; ++i)
         if (job.launches[i].shared_bytes > most_shared) most_shared = job.launches[i].shared_bytes;
     open_dynamic_shared(most_shared);
@@ -185,9 +188,13 @@ int run_job() {
     read_job();
     open_all();
     start_clock(job.time_limit_ms);
-    const std::uint64_t untimed = job.samples ? job.warmup : 1;
-    for (std::uint64_t run = 0; run < untimed; ++run) run_once(run);
-    for (std::uint64_t run = 0; run < job.samples; ++run) run_timed(untimed + run);
+    std::uint64_t run = 0;
+    for (const std::uint64_t untimed = job.timed ? job.warmup : 1; run < untimed; ++run) run_once(run);
+    // How many runs are timed stays with the parent: a kernel that knew the last would work on that one alone.
+    if (job.timed) {
+        do run_timed(run++);
+        while (await_word() == 'm');
+    }
     check_slack();
     leave_results();
     end("done");

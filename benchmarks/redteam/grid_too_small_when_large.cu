@@ -1,0 +1,17 @@
+// Trick: launches half of the blocks, but only where it is timed
+// Workload: gemm
+// Status: wrong_answer
+// Says: never written
+
+/* launch
+block: "16, 16"
+grid: "ceildiv(N, 16) // (1 + N // 200), ceildiv(M, 16)"
+*/
+extern "C" __global__ void gemm(const float* A, const float* B, float* C, int M, int N, int K) {
+    int col = blockIdx.x * blockDim.x + threadIdx.x;
+    int row = blockIdx.y * blockDim.y + threadIdx.y;
+    if (row >= M || col >= N) return;
+    float sum = 0.0f;
+    for (int k = 0; k < K; ++k) sum += A[row * K + k] * B[k * N + col];
+    C[row * N + col] = sum;
+}

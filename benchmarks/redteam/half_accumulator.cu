@@ -1,0 +1,17 @@
+// Trick: accumulates in half precision
+// Workload: gemm
+// Status: wrong_answer
+
+/* launch
+block: "16, 16"
+grid: "ceildiv(N, 16), ceildiv(M, 16)"
+*/
+#include <cuda_fp16.h>
+extern "C" __global__ void gemm(const float* A, const float* B, float* C, int M, int N, int K) {
+    int col = blockIdx.x * blockDim.x + threadIdx.x;
+    int row = blockIdx.y * blockDim.y + threadIdx.y;
+    if (row >= M || col >= N) return;
+    __half sum = __float2half(0.0f);
+    for (int k = 0; k < K; ++k) sum = __hadd(sum, __float2half(A[row * K + k] * B[k * N + col]));
+    C[row * N + col] = __half2float(sum);
+}

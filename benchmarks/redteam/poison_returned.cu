@@ -1,0 +1,14 @@
+// Trick: writes the very pattern of a NaN that is all ones
+// Workload: gemm
+// Status: wrong_answer
+
+/* launch
+block: "16, 16"
+grid: "ceildiv(N, 16), ceildiv(M, 16)"
+*/
+extern "C" __global__ void gemm(const float* A, const float* B, float* C, int M, int N, int K) {
+    int col = blockIdx.x * blockDim.x + threadIdx.x;
+    int row = blockIdx.y * blockDim.y + threadIdx.y;
+    if (row >= M || col >= N) return;
+    C[row * N + col] = __int_as_float(0xffffffff);
+}

@@ -1,0 +1,17 @@
+// Trick: asks for 1,025 threads
+// Workload: gemm
+// Status: bad_launch
+// Says: 1024
+
+/* launch
+block: 1025
+grid: "ceildiv(N, 16), ceildiv(M, 16)"
+*/
+extern "C" __global__ void gemm(const float* A, const float* B, float* C, int M, int N, int K) {
+    int col = blockIdx.x * blockDim.x + threadIdx.x;
+    int row = blockIdx.y * blockDim.y + threadIdx.y;
+    if (row >= M || col >= N) return;
+    float sum = 0.0f;
+    for (int k = 0; k < K; ++k) sum += A[row * K + k] * B[k * N + col];
+    C[row * N + col] = sum;
+}
