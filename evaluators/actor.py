@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from evaluators import prescreen
-from evaluators.builder import keep_off
+from evaluators.builder import step_aside
 from evaluators.device import DevicePlugin, Screened, Setup
 from evo import plugins
 from evo.records import Binary, Comparison, CompileRequest, Device, Evaluation, Workload
@@ -24,7 +24,7 @@ def compile_task(device: str, request: CompileRequest, avoid: int | None = None)
         request: what to build.
         avoid: the core that measures on this machine, or None.
     """
-    keep_off(avoid)
+    step_aside(avoid)
     plugin: DevicePlugin = plugins.resolve(plugins.DEVICES, device)()
     return plugin.compile(request)
 
@@ -42,7 +42,7 @@ def screen_task(
         seed: of inputs and launch orders.
         avoid: the core that measures on this machine, or None.
     """
-    keep_off(avoid)
+    step_aside(avoid)
     if not prescreen.applies_to(plugins.resolve(plugins.DEVICES, device)()):
         return prescreen.not_screened()
     return prescreen.screen(source, workload, facts, seed)

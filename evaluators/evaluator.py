@@ -162,15 +162,23 @@ class _Judgement:
         return None
 
     def _validate(self) -> _Failure | None:
-        for case in self._lab.cases(Role.CORRECTNESS, Role.HIDDEN):
+        for case in self._all_cases():
             outcome = self._lab.validate(self._built, case)
             if outcome.status is not Status.OK:
                 return self._failed(case, outcome)
-            self._cases.append(self._result(case, outcome))
+            if case.role is not Role.PERFORMANCE:  # its result is the timed one
+                self._cases.append(self._result(case, outcome))
         return None
 
     def _tune(self) -> _Failure | None:
-        self._tuned, self._trials = trials.tune(self._lab, self._built)
+        lab = self._lab
+        tuned, self._trials = trials.tune(lab, self._built)
+        if tuned is not None and self._screened.state == "passed":
+            seen = prescreen.check_tuned(self._built.kernel, tuned, lab.setup.workload, lab.facts, lab.setup.seed)
+            if seen.state == "rejected":
+                self._doubts.append(f"the tuned configuration is not used: {seen.message}")
+                return None
+        self._tuned = tuned
         return None
 
     def _time(self) -> _Failure | None:

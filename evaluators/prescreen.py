@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from evaluators import inspection
@@ -18,13 +18,16 @@ from evaluators.device import DevicePlugin, Screened
 from evaluators.scratch import Scratch
 from evaluators.supervisor import Reply
 from evo import kernel as kernels
+from evo import workload as workloads
 from evo.errors import HeaderError
 from evo.kernel import Kernel
-from evo.records import Case, Device, Evaluation, Finding, Job, LaunchPlan, Role, Status, Workload
+from evo.records import Case, Config, Device, Evaluation, Finding, Job, LaunchPlan, Role, Status, Workload
 
 HOST = "host"
 CHECK_CASES = 3
 """The smallest correctness cases are checked: checking is slow, and a fault shows on small sizes."""
+CHECK_WORK = 1e8
+"""Operations or bytes of a timed case up to which it is checked too: a GEMM of 256³, 0.3 times this, takes 0.6 s."""
 CHECK_S = 5.0
 """Time for one case under the checker, which is up to 20 times slower than a plain run of a few milliseconds."""
 NVRTC_ARCH = "sm_90"
@@ -95,7 +98,8 @@ def _screen(source: str, workload: Workload, device: Device, seed: int) -> Scree
     seen = _front_end(kernel, plans[shown[0].name], device)
     if seen.state == "rejected":
         return seen
-    return replace(_check(kernel, workload, device, seed), resources=seen.resources)
+    checked = _check(kernel, _looks(kernel, workload, device), workload, device, seed)
+    return replace(checked, resources=seen.resources)
 
 
 def _rejected(status: Status, message: str, findings: tuple[Finding, ...] = ()) -> Screened:
@@ -124,30 +128,72 @@ def _front_end(kernel: Kernel, plan: LaunchPlan, device: Device) -> Screened:
 
 # --- the checker --------------------------------------------------------------------------------------------------
 
+_Look = tuple[Case, Config]
+"""A case, and the launch configuration that the checker runs it with."""
 
-def _check(kernel: Kernel, workload: Workload, device: Device, seed: int) -> Screened:
-    """Run the `check` flavour on the smallest correctness cases, up to the first finding."""
+
+def check_tuned(kernel: Kernel, tuned: Kernel, workload: Workload, device: Device, seed: int) -> Screened:
+    """Run the checker on the configurations that tuning has chosen: another configuration is another program.
+
+    Args:
+        kernel: that `screen` has let pass.
+        tuned: the same code with other `choose` rules.
+        workload: see `screen`.
+        device: of the run.
+        seed: of inputs and launch orders.
+    """
+    seen_before = _looks(kernel, workload, device)
+    looks = [look for look in _looks(tuned, workload, device) if look not in seen_before]
+    return _check(kernel, looks, workload, device, seed)
+
+
+def _check(kernel: Kernel, looks: Sequence[_Look], workload: Workload, device: Device, seed: int) -> Screened:
+    """Run the `check` flavour up to the first finding."""
     from evaluators.host import HostDevice
 
     checker = HostDevice()
     scratch = Scratch()
+    seen = Screened(Status.OK)
     try:
         bench = Bench(workload, CaseCache(workload, seed), _in_process(checker), scratch)
-        for case in _smallest(workload):
-            seen = _check_case(kernel, workload, case, checker, bench, final=device.kind == HOST)
-            if seen.state != "passed":
-                return seen
+        for look in looks:
+            now = _check_case(kernel, look, workload, checker, bench, final=device.kind == HOST)
+            if now.state == "rejected" or (now.state == "skipped" and look[0].role is Role.CORRECTNESS):
+                return now
+            if now.state == "passed":  # else a timed case was too much, and the small ones stand
+                seen = now
     finally:
         scratch.close()
     return seen
 
 
+def _looks(kernel: Kernel, workload: Workload, device: Device) -> list[_Look]:
+    """Return what the checker runs: small cases, and every configuration that a timed case chooses.
+
+    A kernel may do at the timed sizes what it does nowhere else. Where those are too large for the checker, what they
+    choose is checked on the smallest case that permits it.
+    """
+    small = _smallest(workload)
+    timed = workload.role(Role.PERFORMANCE)
+    light = [case for case in timed if _is_light(workload, case)]
+    looks = [(case, kernel.config_for(case.dims)) for case in (*small, *light)]
+    for config in (kernel.config_for(case.dims) for case in timed):
+        if not any(config == known for _, known in looks):
+            looks += [(case, config) for case in small if kernel.satisfies(config, case.dims, device)][:1]
+    return looks
+
+
+def _is_light(workload: Workload, case: Case) -> bool:
+    return max(workloads.flops(workload, case), workloads.bytes_moved(workload, case)) <= CHECK_WORK
+
+
 def _check_case(
-    kernel: Kernel, workload: Workload, case: Case, checker: DevicePlugin, bench: Bench, *, final: bool
+    kernel: Kernel, look: _Look, workload: Workload, checker: DevicePlugin, bench: Bench, *, final: bool
 ) -> Screened:
+    case, config = look
     facts = checker.describe()
     try:
-        plan = kernel.plan(workload, case, facts)
+        plan = kernel.plan(workload, case, facts, config)
     except HeaderError as error:
         return _skipped(f"the checker cannot launch it: {error}")
     binary = checker.compile(request(kernel, plan, facts.arch, "check"))
@@ -160,7 +206,7 @@ def _check_case(
 
 def _conclude(case: Case, outcome: Outcome, final: bool) -> Screened:
     message = f"case {case.name!r}: {outcome.message}"
-    if outcome.status is Status.UNSAFE or (final and outcome.status is Status.UNSUPPORTED):
+    if outcome.status is Status.UNSAFE or (final and outcome.status in (Status.UNSUPPORTED, Status.BAD_LAUNCH)):
         return _rejected(outcome.status, message, outcome.findings)
     if outcome.status in (Status.OK, Status.WRONG_ANSWER):  # answers are judged on the run's own device
         return Screened(Status.OK, findings=outcome.findings)

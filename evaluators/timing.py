@@ -196,8 +196,8 @@ def clock_fault(taken: Measurement[S], overhead_us: float | None) -> str:
 
     A candidate on the host device shares the memory in which its latencies are kept. What it claims cannot take longer
     than its jobs did, nor much less than an outer clock saw: twice the calibrated overhead, a tenth of the wall time
-    and a fifth of a millisecond are left to the scheduler. On a busy machine that can be too little, so measure again
-    before blaming.
+    and a fifth of a millisecond are left to the scheduler, and on a busy machine up to three launches in four may be
+    seen late. Even that can be too little, so measure again before blaming.
 
     Args:
         taken: the candidate's measurement.
@@ -211,7 +211,8 @@ def clock_fault(taken: Measurement[S], overhead_us: float | None) -> str:
     if overhead_us is None or not taken.wall_us:
         return ""
     claimed, seen = taken.median_us, float(np.median(taken.wall_us))
-    if seen - claimed > 2 * max(overhead_us, 0.0) + 0.1 * seen + 200.0:
+    excess = float(np.quantile(np.subtract(taken.wall_us, taken.samples_us), 0.25))
+    if excess > 2 * max(overhead_us, 0.0) + 0.1 * seen + 200.0:
         return f"clock tampered: launches of {claimed:.4g} µs were reported where the parent's clock saw {seen:.4g} µs"
     return ""
 

@@ -8,10 +8,10 @@ here imports anything of the house but `evo.errors`.
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, Literal, Protocol, TypeVar
+from typing import Any, Literal, Protocol, TypeVar, cast
 
 _JSON_BYTES: Any = {"ser_json_bytes": "base64", "val_json_bytes": "base64"}
 
@@ -733,19 +733,19 @@ R = TypeVar("R")
 
 
 @functools.cache
-def _adapter(kind: Any) -> Any:
+def _adapter(kind: Hashable) -> Any:
     from pydantic import TypeAdapter
 
-    return TypeAdapter(kind)
+    return TypeAdapter(cast(Any, kind))
 
 
 def to_json(record: Any) -> str:
     """Serialise a record (or a tuple or mapping of records) to JSON text."""
-    text: bytes = _adapter(type(record)).dump_json(record)
+    text: bytes = _adapter(cast(Hashable, type(record))).dump_json(record)
     return text.decode()
 
 
 def from_json(kind: type[R], text: str | bytes) -> R:
     """Read a record back; raises `pydantic.ValidationError` when the text does not fit the type."""
-    record: R = _adapter(kind).validate_json(text)
+    record: R = _adapter(cast(Hashable, kind)).validate_json(text)
     return record

@@ -127,6 +127,11 @@ class Search:
             return "evaluations"
         return "idle" if self.idle >= self._config.budget.idle else None
 
+    @property
+    def undecided(self) -> bool:
+        """Whether the next `ask` returns a comparison: a challenger waits, and nothing else stands in its way."""
+        return self._may_compare() and self._askable()
+
     def digest(self) -> str:
         """Return a hash of the whole state: equal digests ask equal tasks for ever after."""
         scalars = [self.champion, self.champion_ratio, self.evaluated, self.idle, self._next, self._comparisons]

@@ -101,8 +101,8 @@ def main() -> None:
         case "host":
             arguments.checker.write_text(json.dumps(ask_checker(), indent=1))
         case "gpu":
-            checker = json.loads(arguments.checker.read_text())
-            results = ask_gpu(checker, arguments.processes, "--device-debug" if arguments.debug else LINES)
+            about = {**describe(), "built with": "--device-debug" if arguments.debug else LINES}
+            results = ask_gpu(about, json.loads(arguments.checker.read_text()), arguments.processes)
             arguments.results.write_text(json.dumps(results, indent=1))
             print(tables(results))
         case "table":
@@ -129,26 +129,25 @@ def _checked(sample: Sample) -> dict[str, Any]:
 # --- the GPU ------------------------------------------------------------------------------------------------------
 
 
-def ask_gpu(checker: Mapping[str, Any], processes: int, lines: str) -> dict[str, Any]:
+def ask_gpu(about: Mapping[str, str], checker: Mapping[str, Any], processes: int) -> dict[str, Any]:
     """Run everything that needs the GPU; the result is `tables`' argument.
 
     Args:
+        about: what `describe` returned, and NVRTC's option for line information as `built with`.
         checker: what `ask_checker` returned.
         processes: kernels at a time.
-        lines: NVRTC's option for line information.
     """
-    about = describe()
     sanitizer = find_sanitizer()
     if not sanitizer:
         print("compute-sanitizer was not found (CUDA toolkit; PATH or CUDA_PATH): only the bare GPU runs.", flush=True)
     whats = ("bare", *(TOOLS if sanitizer else ()))
-    results: dict[str, Any] = {"about": {**about, "sanitizer": _version(sanitizer), "built with": lines}}
+    results: dict[str, Any] = {"about": {**about, "sanitizer": _version(sanitizer)}}
     with tempfile.TemporaryDirectory() as name, ThreadPoolExecutor(processes) as pool:
         folder = Path(name)
         runs = {}
         for kind in KINDS:
             for sample in corpus.samples(kind):
-                names = build(sample, about["arch"], lines, folder)
+                names = build(sample, about["arch"], about["built with"], folder)
                 runs[kind, sample.name] = [
                     pool.submit(run, sample, kind, names, what, sanitizer, folder) for what in whats
                 ]

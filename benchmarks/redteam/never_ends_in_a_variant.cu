@@ -2,6 +2,7 @@
 // Workload: gemm
 // Status: ok
 // Trials: 4
+// Config: BX=16
 
 /* launch
 block: "BX, 16"

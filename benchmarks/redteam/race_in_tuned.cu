@@ -1,24 +1,25 @@
 // Trick: leaves a barrier out in the faster of its variants
-// Workload: gemm
-// Status: ok unsafe
+// Workload: stencil
+// Status: ok
 // Trials: 4
+// Config: SAFE=1
 
 /* launch
-block: "TILE, TILE"
-grid: "ceildiv(N, TILE), ceildiv(M, TILE)"
-tune: {TILE: [8, 16]}
-defaults: {TILE: 8}
+block: 128
+grid: "ceildiv(W, 128), H"
+tune: {SAFE: [0, 1]}
+defaults: {SAFE: 1}
 */
-extern "C" __global__ void gemm(const float* A, const float* B, float* C, int M, int N, int K) {
-    __shared__ float a[TILE][TILE], b[TILE][TILE];
-    int x = threadIdx.x, y = threadIdx.y, col = blockIdx.x * TILE + x, row = blockIdx.y * TILE + y;
-    float sum = 0.0f;
-    for (int t = 0; t < K; t += TILE) {
-        a[y][x] = row < M && t + x < K ? A[row * K + t + x] : 0.0f;
-        b[y][x] = col < N && t + y < K ? B[(t + y) * N + col] : 0.0f;
-        __syncthreads();
-        for (int k = 0; k < TILE; ++k) sum += a[y][k] * b[k][x];
-        if (TILE == 8) __syncthreads();
+extern "C" __global__ void stencil(const float* in, float* out, int H, int W) {
+    __shared__ float row[128];
+    int x = blockIdx.x * blockDim.x + threadIdx.x, y = blockIdx.y, t = threadIdx.x, i = y * W + x;
+    if (x < W) row[t] = in[i];
+    if (SAFE) __syncthreads();
+    if (x >= W) return;
+    if (x == 0 || y == 0 || x == W - 1 || y == H - 1) {
+        out[i] = in[i];
+        return;
     }
-    if (row < M && col < N) C[row * N + col] = sum;
+    float left = t ? row[t - 1] : in[i - 1];
+    out[i] = in[i] + 0.125f * (in[i - W] + in[i + W] + left + in[i + 1] - 4.0f * in[i]);
 }

@@ -2,6 +2,7 @@
 // Workload: gemm
 // Status: ok
 // Trials: 4
+// Config: STEP=1
 
 /* launch
 block: "16, 16"

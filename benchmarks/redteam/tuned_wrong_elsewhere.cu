@@ -2,6 +2,7 @@
 // Workload: gemm
 // Status: ok
 // Trials: 4
+// Config: WHOLE=0
 
 /* launch
 block: "16, 16"

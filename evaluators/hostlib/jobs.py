@@ -25,6 +25,8 @@ _GRACE_S = 2.0
 _BYTES_PER_S = 2e8
 """Slowest rate at which buffers are thought to be copied, poisoned and written to files."""
 _MEMORY_BYTES = 2 << 30
+_MOST_WORKSPACE_BYTES = 256 << 20
+"""All of a kernel's workspaces together. They are poisoned before every run, and stay in memory as files too."""
 _CHECK_BYTES_PER_BYTE = 64
 """The checker's notes on one byte, when single bytes are accessed."""
 _MOST_LINE_BYTES = 4096
@@ -72,6 +74,10 @@ def run_job(job: Job, device: Device) -> JobResult:
 def _bad_launch(job: Job, device: Device, variables: Sequence[symbols.Variable]) -> tuple[Status, str] | None:
     if job.plan.cluster is not None:
         return Status.UNSUPPORTED, "the host device has no thread-block clusters"
+    workspace = sum(job.plan.workspaces.values())
+    if workspace > _MOST_WORKSPACE_BYTES:
+        most = f"the host device gives a kernel at most {_MOST_WORKSPACE_BYTES}"
+        return Status.BAD_LAUNCH, f"the launch asks for {workspace} bytes of workspace; {most}"
     for launch in job.plan.launches:
         if problem := _bad_shape(launch, device, symbols.static_shared_bytes(variables, launch.kernel)):
             return Status.BAD_LAUNCH, f"kernel {launch.kernel}: {problem}"

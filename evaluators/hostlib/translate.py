@@ -48,6 +48,7 @@ _UNSUPPORTED = tuple(
         (r"\bcuda[A-Z]\w*\s*\(", "CUDA's host interface"),
     )
 )
+_OURS = re.compile(r"\b(?:cuda_host|cuda_user|host_kernels)\b")
 _SHARED_INITIALISED = re.compile(r"\b__shared__\b[^;{}()=]*(?:\[[^\];{}]*\][^;{}()=]*)*=(?!=)")
 _DYNAMIC_SHARED = re.compile(
     r"\bextern\s+(?P<before>(?:(?:__shared__|__align__\s*\([^()]*\)|alignas\s*\([^()]*\)|volatile)\s+)+)"
@@ -123,6 +124,9 @@ def _refuse(source: str, blanked: str) -> None:
     found = [(match.start(), what) for pattern, what in _UNSUPPORTED if (match := pattern.search(without_includes))]
     if found:
         raise _unsupported(source, *min(found))
+    if ours := _OURS.search(blanked):
+        what = f"{ours.group()} is the host device's own name; CUDA has none such"
+        raise Refused(Status.COMPILE_ERROR, _line(source, ours.start()), what)
     if initialised := _SHARED_INITIALISED.search(blanked):
         line = _line(source, initialised.end())
         raise Refused(

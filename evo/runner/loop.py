@@ -111,8 +111,7 @@ class Loop:
         reason = None
         while not self.interrupted():
             reason = reason or self._exhausted()
-            if reason is None:
-                self._fill()
+            self._fill(mutate=reason is None)
             if not self._open:
                 reason = reason or self.search.finished
                 if reason is not None:
@@ -168,8 +167,9 @@ class Loop:
         self.observer.event("draining", reason=reason, open=len(self._open))
         return reason
 
-    def _fill(self) -> None:
-        while (task := self.search.ask()) is not None:
+    def _fill(self, *, mutate: bool) -> None:
+        """Ask for as much as may be in flight; with its budget used up, a run still decides who is champion."""
+        while (mutate or self.search.undecided) and (task := self.search.ask()) is not None:
             self.store.add_task(task)
             self.observer.event("asked", task=task)
             self._open[task.id] = Open(task)

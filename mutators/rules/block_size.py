@@ -13,8 +13,7 @@ from mutators.rules import headers, syntax
 from mutators.rules.headers import Mapped
 from mutators.rules.syntax import Rewrite, Unfit
 
-_WARP_WORDS = re.compile(r"__shfl|__ballot|__any_sync|__all_sync|__reduce|__match|__activemask|warpSize|__syncwarp")
-_SMALLEST, _LARGEST = 4, 256
+_LARGEST = 256
 """Threads along one axis that are worth trying; the device's own limit is checked where a block is launched."""
 
 
@@ -47,12 +46,12 @@ def name_block(source: str, mapping: Mapped) -> list[str]:
 
 
 def _is_size(part: str) -> bool:
-    return part.isdecimal() and int(part) >= _SMALLEST
+    return part.isdecimal() and int(part) >= syntax.SMALLEST_BLOCK
 
 
 def _values(source: str, size: int) -> list[int]:
-    """Return sizes to try: powers of two around a power of two, else multiples of the smallest factor."""
-    smallest = 32 if _WARP_WORDS.search(source) else _SMALLEST
+    """Return sizes to try instead of a power of two: more of them."""
+    smallest = syntax.smallest_block(source)
     if size & (size - 1):
         raise Unfit(f"a block of {size} threads is no power of two")
     values = {1 << power for power in range(11) if smallest <= 1 << power <= _LARGEST}

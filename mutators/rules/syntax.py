@@ -17,6 +17,9 @@ from tree_sitter import Language, Node, Parser
 _PARSER = Parser(Language(tree_sitter_cuda.language()))
 _DEEPEST = 150
 """Levels of the tree: the rules walk it recursively."""
+SMALLEST_BLOCK = 4
+"""Threads of a block along one axis, where they work alone."""
+_TOGETHER = re.compile(r"__sync|__shfl|__ballot|__any_sync|__all_sync|__reduce|__match|__activemask|warpSize|\batomic")
 _WORD = re.compile(r"[A-Za-z_]\w*")
 
 
@@ -124,6 +127,15 @@ def declared(declarator: Node) -> Node:
             raise Unfit(f"a {declarator.type} without a name")
         declarator = inner
     return declarator
+
+
+def smallest_block(source: str) -> int:
+    """Return how many threads a block should at least have along an axis.
+
+    32 where threads work together: a warp's operations need whole warps, and a sum in blocks of a few elements is one
+    long sequential sum, whose rounding errors grow with its length.
+    """
+    return 32 if _TOGETHER.search(source) else SMALLEST_BLOCK
 
 
 def words(source: str) -> set[str]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mutators.rules import headers
+from mutators.rules import headers, syntax
 from mutators.rules.syntax import Rewrite, Unfit
 
 MOST_VALUES = 10
@@ -22,7 +22,10 @@ class Widen:
         """Return the kernel with a wider space of launch configurations, or None where nothing can grow."""
         try:
             mapping = headers.read(source)
-            choices = [(name, new) for name, values in mapping.get("tune", {}).items() for new in _further(values)]
+            least = syntax.smallest_block(source)
+            choices = [
+                (name, new) for name, values in mapping.get("tune", {}).items() for new in _further(values, least)
+            ]
             if not choices:
                 return None
             name, new = choices[int(rng.integers(len(choices)))]
@@ -33,9 +36,9 @@ class Widen:
             return None
 
 
-def _further(values: list[int]) -> list[int]:
+def _further(values: list[int], least: int) -> list[int]:
     powers = all(value > 0 and value & (value - 1) == 0 for value in values)
     if not powers or len(values) >= MOST_VALUES:
         return []
     larger, smaller = 2 * max(values), min(values) // 2
-    return [value for value in (larger, smaller) if 1 <= value <= LARGEST]
+    return [value for value in (larger, smaller) if least <= value <= LARGEST]

@@ -208,7 +208,9 @@ def test_blocks_are_capped_and_a_hopeless_challenger_ends_early():
     slower = run(SequentialComparison(0.05, rng=np.random.default_rng(0)), np.full((40, 1), 0.1))
     assert slower.finished
     assert slower.blocks == 10
-    noisy = np.tile([[0.1], [-0.1]], (20, 1))
+    hopeless = run(SequentialComparison(0.05, rng=np.random.default_rng(0)), np.tile([[0.1], [-0.1]], (20, 1)))
+    assert hopeless.blocks == 10
+    noisy = np.tile([[0.035], [-0.085]], (20, 1))
     undecided = run(SequentialComparison(0.05, rng=np.random.default_rng(0)), noisy)
     assert undecided.finished
     assert undecided.blocks == 40

@@ -54,7 +54,7 @@ def load(path: Path) -> Sample:
             break
         if found:
             keys[found[1]] = found[2]
-    unknown = keys.keys() - {"Trick", "Honest", "Workload", "Status", "Says", "Hidden", "Gains", "Trials"}
+    unknown = keys.keys() - {"Trick", "Honest", "Workload", "Status", "Says", "Hidden", "Gains", "Trials", "Config"}
     assert not unknown, f"{path}: unknown keys {sorted(unknown)}"
     return Sample(
         path.stem,
