@@ -148,7 +148,7 @@ def check_tuned(kernel: Kernel, tuned: Kernel, workload: Workload, device: Devic
 
 
 def _check(kernel: Kernel, looks: Sequence[_Look], workload: Workload, device: Device, seed: int) -> Screened:
-    """Run the `check` flavour up to the first finding."""
+    """Run the `check` flavour up to the first fault; advice of all runs is kept."""
     from evaluators.host import HostDevice
 
     checker = HostDevice()
@@ -158,6 +158,7 @@ def _check(kernel: Kernel, looks: Sequence[_Look], workload: Workload, device: D
         bench = Bench(workload, CaseCache(workload, seed), _in_process(checker), scratch)
         for look in looks:
             now = _check_case(kernel, look, workload, checker, bench, final=device.kind == HOST)
+            now = replace(now, findings=_together(now.findings, seen.findings))
             if now.state == "rejected" or (now.state == "skipped" and look[0].role is Role.CORRECTNESS):
                 return now
             if now.state == "passed":  # else a timed case was too much, and the small ones stand
@@ -165,6 +166,12 @@ def _check(kernel: Kernel, looks: Sequence[_Look], workload: Workload, device: D
     finally:
         scratch.close()
     return seen
+
+
+def _together(found: Sequence[Finding], before: Sequence[Finding]) -> tuple[Finding, ...]:
+    """Return the findings of a run, and behind them those of earlier runs that have another kind or place."""
+    places = {(finding.kind, finding.line, finding.other_line) for finding in found}
+    return (*found, *(known for known in before if (known.kind, known.line, known.other_line) not in places))
 
 
 def _looks(kernel: Kernel, workload: Workload, device: Device) -> list[_Look]:
@@ -176,7 +183,7 @@ def _looks(kernel: Kernel, workload: Workload, device: Device) -> list[_Look]:
     small = _smallest(workload)
     timed = workload.role(Role.PERFORMANCE)
     light = [case for case in timed if _is_light(workload, case)]
-    looks = [(case, kernel.config_for(case.dims)) for case in (*small, *light)]
+    looks: list[_Look] = [(case, kernel.config_for(case.dims)) for case in (*small, *light)]
     for config in (kernel.config_for(case.dims) for case in timed):
         if not any(config == known for _, known in looks):
             looks += [(case, config) for case in small if kernel.satisfies(config, case.dims, device)][:1]

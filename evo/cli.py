@@ -19,6 +19,8 @@ from evo.errors import ConfigError, EvoError
 P = ParamSpec("P")
 
 INTERRUPTED = 130
+FAULT = 70
+"""EX_SOFTWARE of sysexits.h: a fault of the product itself, told apart from a rejected kernel."""
 
 app = typer.Typer(
     name="evo",
@@ -68,6 +70,11 @@ def guarded(command: Callable[P, int]) -> Callable[P, None]:
             code = error.exit_code
         except KeyboardInterrupt:
             code = INTERRUPTED
+        except Exception:
+            import traceback
+
+            traceback.print_exc()
+            code = FAULT
         raise typer.Exit(code)
 
     return run

@@ -304,13 +304,17 @@ class Binary:
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing a checker found: `line` is 1-based in the candidate's own source, 0 where unknown."""
+    """One thing a checker found: `line` is 1-based in the candidate's own source, 0 where unknown.
+
+    `advice` is worth knowing and no fault: it rejects nobody.
+    """
 
     kind: str
     message: str
     line: int = 0
     other_line: int = 0
     count: int = 1
+    advice: bool = False
 
 
 @dataclass(frozen=True)

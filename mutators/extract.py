@@ -10,9 +10,9 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from evo import header_text, lexer
 from evo import kernel as kernels
 from evo.errors import HeaderError
+from evo.kernel import header_text, lexer
 from mutators import fences
 
 UNCHANGED = "returned the parent unchanged"

@@ -10,9 +10,9 @@ import dataclasses
 import re
 from collections.abc import Callable, Iterable, Sequence
 
-from evo import cases
 from evo.errors import ExpressionError
 from evo.records import Case, CaseResult, Config, Evaluation, Finding, Resources, Role, Status, Trial, Workload
+from evo.workload import sizes as cases
 from mutators.fences import clean, fence
 
 MAX_MESSAGE = 4000
@@ -27,6 +27,8 @@ _HIDDEN_FAILED = (
     "pointers aligned only as promised. Nothing more is said about them: make the kernel right for every input that "
     "the workload allows."
 )
+
+_ADVISED = "The checker also advises; none of this is a fault, and it had no part in the verdict:"
 
 _VERDICTS = {
     Status.OK: "right on every case",
@@ -84,7 +86,8 @@ def describe(evaluation: Evaluation | None, source: str, workload: Workload) -> 
     parts = [
         f"Verdict: {verdict(public)}.",
         _messages(public),
-        _findings(public.findings),
+        _findings("What the checker found:", [finding for finding in public.findings if not finding.advice]),
+        _findings(_ADVISED, [finding for finding in public.findings if finding.advice]),
         _quoted_lines(public, source),
         _cases(public, workload),
         _trials(public.trials),
@@ -126,13 +129,13 @@ def _messages(evaluation: Evaluation) -> str:
     return "What was reported:\n\n" + fence(shorten("\n\n".join(texts)))
 
 
-def _findings(findings: Sequence[Finding]) -> str:
+def _findings(title: str, findings: Sequence[Finding]) -> str:
     if not findings:
         return ""
     lines = [_finding(finding) for finding in findings[:_MOST_FINDINGS]]
     if len(findings) > _MOST_FINDINGS:
         lines.append(f"… and {len(findings) - _MOST_FINDINGS} more")
-    return "What the checker found:\n\n" + fence("\n".join(lines))
+    return f"{title}\n\n" + fence("\n".join(lines))
 
 
 def _finding(finding: Finding) -> str:

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from evo import header_text
 from evo.errors import HeaderError
-from evo.kernel import FAST_MATH, OPTIONS
+from evo.kernel import FAST_MATH, OPTIONS, header_text
 from evo.records import Case, Device, Direction, MutationContext, Parameter, Relative, Role, Tolerance, Workload
 from mutators import feedback
 from mutators.fences import fence

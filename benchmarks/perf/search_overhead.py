@@ -34,6 +34,7 @@ class Stopwatch:
         self.times: list[float] = []
 
     def event(self, kind: str, **facts: Any) -> None:
+        """Take one event of the run."""
         if kind == "evaluated":
             self.times.append(time.perf_counter())
 

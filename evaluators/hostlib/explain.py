@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from evaluators.hostlib import translate
@@ -20,6 +21,7 @@ KINDS = {
     "race-global": Status.UNSAFE,
     "uninitialised": Status.UNSAFE,
     "divergence": Status.UNSAFE,
+    "early-exit": Status.OK,
     "misaligned": Status.UNSAFE,
     "stack-overflow": Status.UNSAFE,
     "wild-access": Status.UNSAFE,
@@ -29,7 +31,7 @@ KINDS = {
     "arithmetic": Status.CRASH,
     "trap": Status.CRASH,
 }
-"""What a kind of finding makes of a job. The names are those of hostlib/runtime/report.cpp."""
+"""What a kind of finding makes of a job; OK is advice. The names are those of hostlib/runtime/report.cpp."""
 
 _TITLES = {
     "out-of-bounds": "out of bounds",
@@ -38,6 +40,7 @@ _TITLES = {
     "race-global": "data race in global memory",
     "uninitialised": "uninitialised memory is read",
     "divergence": "threads diverge at a barrier or warp operation",
+    "early-exit": "threads leave before a barrier or warp operation",
     "misaligned": "misaligned access",
     "stack-overflow": "too much local memory",
     "wild-access": "access to no buffer",
@@ -58,7 +61,7 @@ def status(kind: str) -> Status:
 
 
 def findings(raw: Sequence[Sequence[str]], folder: Path, image: str) -> tuple[Finding, ...]:
-    """Return the findings of a program, equal places folded together.
+    """Return the findings of a program, equal places folded together, advice behind all faults.
 
     Args:
         raw: per finding: kind, line, other line, pc, other pc (hexadecimal), count, text.
@@ -69,11 +72,12 @@ def findings(raw: Sequence[Sequence[str]], folder: Path, image: str) -> tuple[Fi
     lines = _lines_of({pc for row in usable for pc in row[3:5] if int(pc, 16)}, folder, image)
     folded: dict[tuple[str, int, int], Finding] = {}
     for kind, line, other, pc, other_pc, count, text in usable:
-        found = Finding(kind, text, int(line) or lines.get(pc, 0), int(other) or lines.get(other_pc, 0), int(count))
-        key = (kind, found.line, found.other_line)
-        first = folded.get(key)
-        folded[key] = found if first is None else Finding(kind, first.message, *key[1:], first.count + found.count)
-    return tuple(folded.values()) or (Finding("fault", "the program reported a failure that cannot be read"),)
+        key = (kind, int(line) or lines.get(pc, 0), int(other) or lines.get(other_pc, 0))
+        first = folded.get(key) or Finding(kind, text, *key[1:], 0, advice=status(kind) is Status.OK)
+        folded[key] = replace(first, count=first.count + int(count))
+    if not folded:
+        return (Finding("fault", "the program reported a failure that cannot be read"),)
+    return tuple(sorted(folded.values(), key=lambda finding: finding.advice))
 
 
 def message(found: Iterable[Finding]) -> str:
@@ -85,7 +89,8 @@ def _sentence(finding: Finding) -> str:
     where = f"line {finding.line}: " if finding.line else ""
     other = f" (the other access: line {finding.other_line})" if finding.other_line else ""
     often = f" [{finding.count} times]" if finding.count > 1 else ""
-    return f"{where}{_TITLES[finding.kind]}: {finding.message}{other}{often}"
+    advice = "advice: " if finding.advice else ""
+    return f"{where}{advice}{_TITLES[finding.kind]}: {finding.message}{other}{often}"
 
 
 def _lines_of(addresses: set[str], folder: Path, image: str) -> dict[str, int]:

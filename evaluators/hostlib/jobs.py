@@ -207,16 +207,15 @@ def _allowed_s(job: Job) -> float:
 
 
 def _result(job: Job, report: _Report, code: int) -> JobResult:
-    if report.findings:
-        found = explain.findings(report.findings, Path(job.folder), job.image)
-        statuses = {explain.status(finding.kind) for finding in found}
-        status = next(s for s in _GRAVEST if s in statuses)
-        return JobResult(status, explain.message(found), found)
+    found = explain.findings(report.findings, Path(job.folder), job.image) if report.findings else ()
+    statuses = {explain.status(finding.kind) for finding in found if not finding.advice}
+    if statuses:
+        return JobResult(next(s for s in _GRAVEST if s in statuses), explain.message(found), found)
     if report.ended == "done" and not report.trouble:
         if len(report.samples_us) != job.samples:
             return JobResult(Status.UNSAFE, "the program reported another number of runs than it was asked for")
-        return JobResult(Status.OK, "", (), tuple(report.samples_us), tuple(report.wall_us))
-    return JobResult(*_ended_badly(job, report, code))
+        return JobResult(Status.OK, "", found, tuple(report.samples_us), tuple(report.wall_us))
+    return JobResult(*_ended_badly(job, report, code), found)
 
 
 _GRAVEST = (Status.UNSAFE, Status.BAD_LAUNCH, Status.LAUNCH_ERROR, Status.CRASH, Status.TIMEOUT)

@@ -24,7 +24,7 @@ from evaluators.nvrtc.log import explain, resources
 from evaluators.nvrtc.process import Installation
 from evo import sandbox
 from evo.errors import DeviceError
-from evo.header import OPTIONS
+from evo.kernel.header import OPTIONS
 from evo.records import Binary, CompileRequest, Status
 
 NAME = "kernel.cu"
@@ -67,7 +67,7 @@ def compile(request: CompileRequest, cubin: bool) -> Binary:
     """Compile one program.
 
     Args:
-        request: `flavour` is not looked at; `options` must be of `evo.header.OPTIONS`; `kernels` may be template
+        request: `flavour` is not looked at; `options` must be of `evo.kernel.header.OPTIONS`; `kernels` may be template
             instances, which are instantiated.
         cubin: True for machine code of `request.arch`, with resources; False for PTX, which is quicker.
 

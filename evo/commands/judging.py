@@ -9,16 +9,17 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from evo import cases as quantities
 from evo import config as configs
-from evo import scaffold, workload
+from evo import workload
 from evo.commands import folders, output
 from evo.config import Config
 from evo.errors import EvoError, WorkloadError, did_you_mean
-from evo.records import CaseResult, Evaluation, Role, Status, Workload
+from evo.records import CaseResult, Evaluation, Finding, Role, Status, Workload
 from evo.report import history, style, text
 from evo.report.history import History
 from evo.report.summary import CPU_IS_NOT_GPU
+from evo.workload import scaffold
+from evo.workload import sizes as quantities
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -187,9 +188,7 @@ def _verdict(evaluation: Evaluation, config: Config) -> Iterator[RenderableType]
     yield f"[bold {colour}]{evaluation.status.replace('_', ' ')}[/bold {colour}]{stage}"
     if evaluation.message:
         yield escape(evaluation.message)
-    yield from _plain_lines(
-        f"  {finding.kind}: line {finding.line}: {finding.message}" for finding in evaluation.findings
-    )
+    yield from _plain_lines(_finding(finding) for finding in evaluation.findings)
     if evaluation.cases:
         yield _cases(evaluation.cases)
     if evaluation.score_us is not None:
@@ -240,9 +239,9 @@ def _screening(screened: Screened, guesses: Sequence[str]) -> Iterator[Renderabl
     found = "" if screened.status is Status.OK else f": {screened.status.replace('_', ' ')}"
     yield f"[bold {colour}]{screened.state}[/bold {colour}]{found}"
     yield from _plain_lines(line for line in (screened.message, screened.note) if line)
-    for finding in screened.findings:
-        if finding.message not in screened.message:
-            yield escape(f"  {finding.kind}: line {finding.line}: {finding.message}")
+    yield from _plain_lines(
+        _finding(finding) for finding in screened.findings if finding.message not in screened.message
+    )
     for kernel, used in screened.resources.items():
         yield f"[dim]{kernel}: {used.registers} registers, {used.spill_bytes or 0} bytes spilled[/dim]"
     yield f"[dim]{screened.seconds:.2f} s[/dim]"
@@ -250,6 +249,11 @@ def _screening(screened: Screened, guesses: Sequence[str]) -> Iterator[Renderabl
         fault = " A finding may be the guess's fault." if screened.findings else ""
         yield f"\nInputs and launch were guessed; --workload or a launch header gives the exact ones.{fault} Guessed:"
         yield from _plain_lines(f"  {guess}" for guess in guesses)
+
+
+def _finding(finding: Finding) -> str:
+    advice = "advice (no fault): " if finding.advice else ""
+    return f"  {advice}{finding.kind}: line {finding.line}: {finding.message}"
 
 
 def _verification(found: History, number: int, now: Evaluation) -> Iterator[RenderableType]:

@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from evo import config as configs
-from evo import rundir, workload
+from evo import workload
 from evo.commands import folders, output
 from evo.config import Budget, Config
 from evo.errors import ConfigError
 from evo.report import heatmap, history, live, progress, summary, text
 from evo.report.history import History
-from evo.store import Store
+from evo.store import Store, rundir
 from mutators import environment, models
 
 if TYPE_CHECKING:

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from evo.records import Candidate, Comparison, Evaluation, Mutate, Status
-from evo.rows import Call, Event, Meta, Spent
 from evo.store import Store
+from evo.store.rows import Call, Event, Meta, Spent
 
 
 @dataclass(frozen=True)

@@ -10,9 +10,9 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from evo.errors import ExpressionError, HeaderError
-from evo.header_text import raw, replace
 from evo.kernel import Expression
 from evo.kernel import parse as parse_kernel
+from evo.kernel.header_text import raw, replace
 from mutators.rules.syntax import Rewrite, Unfit
 
 Mapped = dict[str, Any]

@@ -73,7 +73,7 @@ def test_every_exit_code_is_documented():
     from evo import errors
 
     kinds = [kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, errors.EvoError)]
-    codes = {kind.exit_code for kind in kinds} | {0, 1, cli.INTERRUPTED}
+    codes = {kind.exit_code for kind in kinds} | {0, 1, cli.FAULT, cli.INTERRUPTED}
     table = re.findall(r"^\| (\d+) \|", (ROOT / "docs" / "cli.md").read_text(), re.MULTILINE)
     assert {int(code) for code in table} == codes
 

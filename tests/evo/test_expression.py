@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evo.errors import ExpressionError, HeaderError
-from evo.expression import LIMIT, MAX_DEPTH, Expression
+from evo.kernel.expression import LIMIT, MAX_DEPTH, Expression
 
 ENV = {"M": 100, "N": 7, "BX": 32, "zero": 0}
 

@@ -9,10 +9,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from evo import rundir
 from evo.config import Config
 from evo.records import Message, ModelReply, ModelRequest, Mutate, Outcome, Status, Workload, from_json
-from evo.store import Store
+from evo.store import Store, rundir
 from tests.support import runs
 
 

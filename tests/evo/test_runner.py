@@ -155,11 +155,9 @@ def test_fixed_order_gives_the_same_lineage_also_when_killed_three_times(tmp_pat
 @pytest.mark.long
 def test_twenty_kills_at_random_moments(tmp_path):
     rng = np.random.default_rng(20)
-    done = 0
-    for _ in range(20):
-        folder = tmp_path / f"run-{done}"
+    for number in range(20):
+        folder = tmp_path / f"run-{number}"
         folder.mkdir(exist_ok=True)
         kill_at(folder, int(rng.integers(0, EVALUATIONS - 8)))
         champion = finish(start(folder)).split()[2]
         check_whole(folder, int(champion))
-        done += 1

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from evo import scaffold
 from evo import workload as workloads
 from evo.errors import HeaderError, WorkloadError
 from evo.records import Direction
+from evo.workload import scaffold
 
 SAXPY = """\
 #include <cuda_runtime.h>

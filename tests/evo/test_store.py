@@ -31,9 +31,9 @@ from evo.records import (
     Task,
     Trial,
 )
-from evo.rows import OpenTask, Spent
 from evo.search import Search
 from evo.store import Store
+from evo.store.rows import OpenTask, Spent
 from tests.support import runs
 
 START = Outcome(-1, 0, Status.OK, 1.0, {"unit": "scalar"})

@@ -7,7 +7,7 @@ import pytest
 
 from evo import kernel as kernels
 from evo import workload as workloads
-from evo.header_text import locate
+from evo.kernel.header_text import locate
 from evo.records import Case, Device, Direction, Draw, Finding, Parameter, Relative, Role, Status, Tolerance, Workload
 from mutators import prompting
 from mutators.fences import blocks, outside

@@ -22,7 +22,7 @@ from evo.records import (
     Workload,
 )
 from evo.report.history import History
-from evo.rows import Event, Meta, Spent
+from evo.store.rows import Event, Meta, Spent
 from tests.support import runs
 
 CASES = (

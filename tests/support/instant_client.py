@@ -1,4 +1,4 @@
-"""A model client that answers at once and always the same: the last fenced kernel of the prompt, with a mark of its own."""
+"""A model client that always says the same, at once: the last kernel of the prompt with a mark of its own."""
 
 from __future__ import annotations
 

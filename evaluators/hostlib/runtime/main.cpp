@@ -123,7 +123,7 @@ bool run_plan() {
 }
 
 void check_slack() {
-    if (anything_noted()) return;  // the checker has said more than this can
+    if (any_fault_noted()) return;  // the checker has said more than this can
     long offset = 0;
     for (unsigned i = 0; i < job.buffers_count; ++i)
         if (!slack_intact(job.buffers[i].memory, offset))

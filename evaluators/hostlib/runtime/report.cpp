@@ -25,8 +25,8 @@ Finding findings[most_findings];
 unsigned findings_count;
 
 const char* const kind_names[] = {"out-of-bounds", "input-written", "race-shared",  "race-global", "uninitialised",
-                                  "divergence",    "misaligned",    "stack-overflow", "wild-access", "timeout",
-                                  "arithmetic",    "trap",          "bad-launch",     "fault"};
+                                  "divergence",    "early-exit",    "misaligned",  "stack-overflow", "wild-access",
+                                  "timeout",       "arithmetic",    "trap",        "bad-launch",     "fault"};
 
 // A rotating buffer: several of these texts may stand in one message.
 char* scratch() {
@@ -36,6 +36,14 @@ char* scratch() {
 }
 
 bool same(const Place& a, const Place& b) { return a.line == b.line && a.pc == b.pc; }
+
+Finding* room_for(Kind kind) {
+    if (findings_count < most_findings) return &findings[findings_count++];
+    if (is_advice(kind)) return nullptr;
+    for (Finding& f : findings)
+        if (is_advice(f.kind)) return &f;
+    return nullptr;
+}
 
 void send_findings() {
     for (unsigned i = 0; i < findings_count; ++i) {
@@ -48,16 +56,21 @@ void send_findings() {
 
 }  // namespace
 
-void note(Kind kind, Place where, Place other, const char* text, ...) {
+bool noted_again(Kind kind, Place where, Place other) {
     for (unsigned i = 0; i < findings_count; ++i) {
         Finding& f = findings[i];
-        if (f.kind == kind && same(f.where, where) && same(f.other, other)) {
-            ++f.count;
-            return;
-        }
+        if (f.kind != kind || !same(f.where, where) || !same(f.other, other)) continue;
+        ++f.count;
+        return true;
     }
-    if (findings_count == most_findings) return;
-    Finding& f = findings[findings_count++];
+    return false;
+}
+
+void note(Kind kind, Place where, Place other, const char* text, ...) {
+    if (noted_again(kind, where, other)) return;
+    Finding* room = room_for(kind);
+    if (!room) return;
+    Finding& f = *room;
     f.kind = kind, f.where = where, f.other = other, f.count = 1;
     va_list list;
     va_start(list, text);
@@ -67,7 +80,11 @@ void note(Kind kind, Place where, Place other, const char* text, ...) {
         if (static_cast<unsigned char>(*c) < ' ') *c = ' ';
 }
 
-bool anything_noted() { return findings_count != 0; }
+bool any_fault_noted() {
+    for (unsigned i = 0; i < findings_count; ++i)
+        if (!is_advice(findings[i].kind)) return true;
+    return false;
+}
 
 void format(char* out, std::size_t size, const char* text, ...) {
     va_list list;

@@ -20,6 +20,7 @@ enum class Kind : std::uint8_t {
     race_global,
     uninitialised,
     divergence,
+    early_exit,
     misaligned,
     stack_overflow,
     wild_access,
@@ -30,6 +31,9 @@ enum class Kind : std::uint8_t {
     fault,
 };
 
+// Worth saying, and no fault: the run goes on and its results count (explain.py has the same table).
+constexpr bool is_advice(Kind kind) { return kind == Kind::early_exit; }
+
 // Where in the candidate something happened: `line` if known, else `pc`.
 struct Place {
     int line = 0;
@@ -39,9 +43,11 @@ struct Place {
     explicit Place(std::uintptr_t site) : line(site < 0x400000 ? static_cast<int>(site) : 0), pc(site < 0x400000 ? 0 : site) {}
 };
 
-// Equal kinds at equal places are one finding with a count.
+// Equal kinds at equal places are one finding with a count. Where there is no room, a fault takes the place of advice.
 void note(Kind kind, Place where, Place other, const char* text, ...) __attribute__((format(printf, 4, 5)));
-bool anything_noted();
+// Whether such a finding is there already; it is counted then. Spares the work of wording it.
+bool noted_again(Kind kind, Place where, Place other);
+bool any_fault_noted();
 void format(char* out, std::size_t size, const char* text, ...) __attribute__((format(printf, 3, 4)));
 
 const char* block_text();                       // "(0,1,0)"

@@ -133,7 +133,32 @@ void resolve(Warp& warp, const Meeting& meeting) {
     }
 }
 
+// From compute capability 7.0 on, who has left the kernel is not waited for: neither at a barrier ("all non-exited threads
+// in the block", Volta Tuning Guide, Independent Thread Scheduling) nor by a warp operation ("all non-exited threads named
+// in mask", CUDA C++ Programming Guide, Synchronization Functions and Warp Shuffle Functions). Before, it was undefined.
+const char* const since_volta = "it goes on without them from compute capability 7.0 on, and is undefined before";
+
+const Thread* first_gone(const Warp& warp, unsigned lanes) { return warp.threads + __builtin_ctz(lanes & warp.done); }
+
+void note_gone_from_barrier(int line) {
+    if (noted_again(Kind::early_exit, line, 0)) return;
+    const Warp* warp = block.warps;
+    while (!warp->done) ++warp;
+    note(Kind::early_exit, line, 0, "block %s: %u of %u threads have left the kernel before the barrier of line %d (first: thread %s); %s",
+         block_text(), block.threads_count - counts.alive, block.threads_count, line, thread_text(first_gone(*warp, ~0u)),
+         since_volta);
+}
+
+__attribute__((noinline)) void note_gone_from_meeting(const Warp& warp, const Meeting& meeting) {
+    if (noted_again(Kind::early_exit, meeting.line, 0)) return;
+    note(Kind::early_exit, meeting.line, 0,
+         "block %s: of the mask 0x%08x, lanes 0x%08x have left the kernel before the warp operation of line %d (first: thread %s); %s%s",
+         block_text(), meeting.mask, meeting.mask & warp.done, meeting.line, thread_text(first_gone(warp, meeting.mask)), since_volta,
+         meeting.operation == WarpOperation::shuffle ? "; a value that is read from them is undefined" : "");
+}
+
 void complete(Warp& warp, Meeting& meeting) {
+    if (__builtin_expect((meeting.mask & warp.done) != 0, 0)) note_gone_from_meeting(warp, meeting);
     resolve(warp, meeting);
     wake(warp, meeting.arrived);
     meeting = warp.meetings[--warp.meetings_count];
@@ -162,11 +187,6 @@ void release_barrier() {
         Warp& warp = block.warps[i];
         if (const unsigned lanes = warp.exists & ~warp.done) wake(warp, lanes);
     }
-}
-
-void note_exited(int line) {
-    note(Kind::divergence, line, 0, "block %s: %u of %u threads have exited without reaching __syncthreads() at line %d",
-         block_text(), block.threads_count - counts.alive, block.threads_count, line);
 }
 
 const Meeting* meeting_of(const Thread& thread) {
@@ -298,7 +318,7 @@ Fiber* arrive_at_barrier(int line, int predicate, BarrierKind kind) {
     }
     barrier.sum += predicate;
     if (++counts.at_barrier == counts.alive) {
-        if (counts.alive != block.threads_count) note_exited(line);
+        if (counts.alive != block.threads_count) note_gone_from_barrier(line);
         release_barrier();
         return nullptr;
     }
@@ -351,7 +371,7 @@ Fiber* finish_slowly() {
         else complete(warp, meeting), i = 0;
     }
     if (counts.at_barrier != 0 && counts.at_barrier == counts.alive) {
-        note_exited(block.barrier.line);
+        note_gone_from_barrier(block.barrier.line);
         release_barrier();
     }
     Thread* next = next_thread(me);

@@ -1,7 +1,7 @@
 """The launch header of a kernel file, read strictly: every key known, every expression parsed.
 
-Knows the header alone: its text is found and edited in `evo.header_text`, and what its expressions are worth on a case
-and a device is `evo.kernel`'s affair.
+Knows the header alone: its text is found and edited in `header_text`, and what its expressions are worth on a case
+and a device is the affair of `kernel`.
 """
 
 from __future__ import annotations
@@ -11,10 +11,11 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from evo import lexer, marked
+from evo import marked
 from evo.errors import did_you_mean
-from evo.expression import RESERVED, Expression
-from evo.header_text import ORDER, Located
+from evo.kernel import lexer
+from evo.kernel.expression import RESERVED, Expression
+from evo.kernel.header_text import ORDER, Located
 from evo.marked import Node
 from evo.records import Config
 

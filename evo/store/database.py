@@ -20,7 +20,7 @@ import sqlite_utils
 from filelock import FileLock, Timeout
 
 from evo.errors import StoreError
-from evo.schema import MIGRATIONS
+from evo.store.schema import MIGRATIONS
 
 FILE = "evo.db"
 LOCK = "evo.lock"

@@ -1,7 +1,7 @@
 """The tables of a run's database, as ordered migrations, each applied once in a transaction.
 
 Only SQL text; who may write and when is `evo.store`'s affair. Never edit a migration that has been released: append
-one, and teach `evo.rows` the new shape.
+one, and teach `evo.store.rows` the new shape.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ import math
 
 import numpy as np
 
-from evo.expression import Expression
+from evo.kernel.expression import Expression
 from evo.records import Case, Direction, Parameter, Scalar, Workload
 
 

@@ -12,14 +12,15 @@ from pathlib import Path
 
 import numpy as np
 
-from evo import cases as quantities
-from evo import inputs, marked
+from evo import marked
 from evo.errors import EvoError, ExpressionError, WorkloadError, did_you_mean
-from evo.expression import RESERVED, Expression
-from evo.header import DEVICE_NAMES
 from evo.kernel import Kernel, parse
+from evo.kernel.expression import RESERVED, Expression
+from evo.kernel.header import DEVICE_NAMES
 from evo.marked import Node
 from evo.records import Case, Device, Direction, Draw, Launch, Parameter, Role, Tolerance, Workload
+from evo.workload import inputs
+from evo.workload import sizes as quantities
 
 NAME = "workload.yaml"
 

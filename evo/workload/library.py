@@ -1,35 +1,14 @@
-"""Workloads by name or folder: the one door for everyone who needs one.
-
-Loading is in `evo.workload_file`, drawing in `evo.inputs`, references in `evo.reference`, sizes in `evo.cases`; no
-device, no search and no model is known here.
-"""
+"""Workloads by name or folder, and what of them a model may see. No device, no search and no model is known here."""
 
 from __future__ import annotations
 
 import dataclasses
 from pathlib import Path
 
-from evo import assets, workload_file
-from evo.cases import bytes_moved, flops, nbytes, scalars, shape, terms
+from evo import assets
 from evo.errors import WorkloadError, did_you_mean
-from evo.inputs import draw_inputs
 from evo.records import Role, Workload
-from evo.reference import Expected, expected
-
-__all__ = [
-    "Expected",
-    "bytes_moved",
-    "draw_inputs",
-    "expected",
-    "flops",
-    "load",
-    "names",
-    "nbytes",
-    "public",
-    "scalars",
-    "shape",
-    "terms",
-]
+from evo.workload import folder as workload_file
 
 
 def load(name_or_path: str, *, cwd: Path | None = None) -> Workload:

@@ -17,8 +17,8 @@ from typing import Any
 import yaml
 
 from evo.records import Role, to_json
-from evo.rows import Event
-from evo.store import Store
+from evo.store.rows import Event
+from evo.store.store import Store
 
 _NAME = re.compile(r"run-(\d+)")
 

@@ -1,7 +1,7 @@
 """What a run has stored: append records, read them back, replay them. Nothing is decided here.
 
 Every method that stores is one transaction, on the disk when it returns, so a killed run has lost nothing that it
-was told is stored. One writer, any number of readers beside it; `evo.database` sees to that.
+was told is stored. One writer, any number of readers beside it; `evo.store.database` sees to that.
 """
 
 from __future__ import annotations
@@ -11,9 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
-from evo import rows
 from evo.config import Config
-from evo.database import FILE, Database
 from evo.errors import StoreError
 from evo.records import (
     Candidate,
@@ -27,8 +25,10 @@ from evo.records import (
     Workload,
     to_json,
 )
-from evo.rows import Call, Event, Meta, OpenTask, Row, Spent
-from evo.schema import ANCESTORS, ELAPSED
+from evo.store import rows
+from evo.store.database import FILE, Database
+from evo.store.rows import Call, Event, Meta, OpenTask, Row, Spent
+from evo.store.schema import ANCESTORS, ELAPSED
 
 
 class Replayable(Protocol):

@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from evo.cases import shape
 from evo.errors import WorkloadError
 from evo.records import Case, Direction, Draw, Parameter, Workload
+from evo.workload.sizes import shape
 
 Array = np.ndarray[Any, np.dtype[Any]]
 _Shape = tuple[int, ...]

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from evo import header_text, lexer
 from evo.errors import WorkloadError, did_you_mean
-from evo.expression import RESERVED
-from evo.header import DEVICE_NAMES
+from evo.kernel import header_text, lexer
+from evo.kernel.expression import RESERVED
+from evo.kernel.header import DEVICE_NAMES
 
 REVIEW = "REVIEW"
 

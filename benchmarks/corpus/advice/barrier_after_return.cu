@@ -9,6 +9,6 @@ extern "C" __global__ void barrier_after_return(const float* x, float* y, int n)
     const int i = threadIdx.x;
     if (i >= n) return;
     s[i] = x[i];
-    __syncthreads();  // FAULT divergence
+    __syncthreads();  // ADVICE early-exit
     y[i] = s[n - 1 - i];
 }

@@ -1,6 +1,6 @@
 """The text of a launch header: where it stands in a kernel's source, how it is written and edited.
 
-A header is YAML in a `/* launch … */` comment. Its keys and their meaning are `evo.header`'s affair.
+A header is YAML in a `/* launch … */` comment. Its keys and their meaning are `evo.kernel.header`'s affair.
 """
 
 from __future__ import annotations
@@ -13,8 +13,9 @@ from typing import Any
 
 import yaml
 
-from evo import lexer, marked
+from evo import marked
 from evo.errors import HeaderError
+from evo.kernel import lexer
 from evo.records import Config
 
 ORDER = (

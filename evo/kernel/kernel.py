@@ -11,15 +11,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from evo import header as headers
-from evo import header_text, lexer
 from evo.errors import ExpressionError, HeaderError, did_you_mean
-from evo.expression import Expression
-from evo.header import FAST_MATH, OPTIONS, Header, LaunchSpec
-from evo.header_text import replace as replace_header
+from evo.kernel import header as headers
+from evo.kernel import header_text, lexer
+from evo.kernel.expression import Expression
+from evo.kernel.header import FAST_MATH, OPTIONS, Header, LaunchSpec
+from evo.kernel.header_text import replace as replace_header
 from evo.records import Case, Config, Device, Dim3, Direction, Launch, LaunchPlan, Workload
-
-__all__ = ["FAST_MATH", "OPTIONS", "Expression", "Header", "Kernel", "parse", "replace_header"]
 
 MAX_SOURCE_BYTES = 1 << 18
 """A kernel is a page or ten of text; a quarter of a megabyte is something else."""

@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from evo.cases import scalars, shape
 from evo.errors import WorkloadError, did_you_mean
-from evo.inputs import Array
 from evo.records import Case, Parameter, Workload
+from evo.workload.inputs import Array
+from evo.workload.sizes import scalars, shape
 
 _FILE = "reference.py"
 

@@ -1,0 +1,12 @@
+// Honest: one thread with eight partial sums: what the caching kernels are measured against
+// Workload: reduction
+
+/* launch
+block: 1
+grid: 1
+*/
+extern "C" __global__ void reduction(const float* x, float* total, int N) {
+    float parts[8] = {};
+    for (int i = 0; i < N; ++i) parts[i % 8] += x[i];
+    *total = ((parts[0] + parts[1]) + (parts[2] + parts[3])) + ((parts[4] + parts[5]) + (parts[6] + parts[7]));
+}
