@@ -194,38 +194,42 @@ class _Judgement:
         return None
 
     def _time_case(self, programs: Programs, case: Case, budget_s: float) -> _Failure | None:
-        """Time a case, bracketed by the anchor: 1/5 of the budget before, 3/5 for the candidate, 1/5 after."""
+        """Time a case in two halves with the anchor before, between and after, so that drift cancels, and shows."""
         salt = 1 + self._candidate % SALTS
-        before, taken, fault = self._time_once(programs, case, salt, budget_s)
-        if fault:  # the scheduler can do that to an honest kernel, but hardly twice
-            before, taken, fault = self._time_once(programs, case, salt, budget_s)
-        if taken.failed is not None:
-            return self._failed(case, taken.failed)
-        if fault:
-            return self._failed(case, Outcome(Status.UNSAFE, fault))
-        after = self._anchor(case, salt, budget_s / 5)
-        anchor = before.samples_us + after.samples_us
-        doubts = timing.drift_doubt(before.samples_us, after.samples_us)
+        anchors = [self._anchor(case, salt, budget_s / 8)]
+        halves: list[timing.Measurement[Outcome]] = []
+        for _ in range(2):
+            taken, fault = self._time_half(programs, case, salt, 5 * budget_s / 16, anchors[-1])
+            if taken.failed is not None:
+                return self._failed(case, taken.failed)
+            if fault:
+                return self._failed(case, Outcome(Status.UNSAFE, fault))
+            halves.append(taken)
+            anchors.append(self._anchor(case, salt, budget_s / 8))
+        anchor = [sample for measured in anchors for sample in measured.samples_us]
+        doubts = timing.drift_doubt(anchors[0].samples_us, anchors[-1].samples_us)
         self._cases.append(
             replace(
-                self._result(case, taken.last),
-                latency=timing.summarise(taken.samples_us, doubts),
+                self._result(case, halves[-1].last),
+                latency=timing.summarise(halves[0].samples_us + halves[1].samples_us, doubts),
                 anchor_us=float(np.median(anchor)) if anchor else None,
                 config=programs.kernel.config_for(case.dims),
             )
         )
         return None
 
-    def _time_once(
-        self, programs: Programs, case: Case, salt: int, budget_s: float
-    ) -> tuple[timing.Measurement[Outcome], timing.Measurement[Outcome], str]:
-        """Measure the anchor, then the candidate; say how the candidate's clock contradicts the parent's."""
-        lab = self._lab
-        before = self._anchor(case, salt, budget_s / 5)
-        rules = timing.rules(lab.setup.timing, 3 * budget_s / 5)
-        taken = lab.time(programs, case, rules, salt=salt, limit_s=time_limit_s(before))
-        fault = "" if taken.failed else timing.clock_fault(taken, before.overhead_us)
-        return before, taken, fault
+    def _time_half(
+        self, programs: Programs, case: Case, salt: int, budget_s: float, anchor: timing.Measurement[Outcome]
+    ) -> tuple[timing.Measurement[Outcome], str]:
+        """Measure half of a candidate's samples; say how its clock contradicts the parent's, after a second look."""
+        rules = timing.rules(self._lab.setup.timing, budget_s, least=3)
+        rules = replace(rules, launches=max(rules.least, rules.launches // 2))
+        for _ in range(2):  # the scheduler can make an honest kernel look like a liar, but hardly twice
+            taken = self._lab.time(programs, case, rules, salt=salt, limit_s=time_limit_s(anchor))
+            fault = "" if taken.failed else timing.clock_fault(taken, anchor.overhead_us)
+            if not fault:
+                break
+        return taken, fault
 
     # --- helpers ------------------------------------------------------------------------------------------------
 
@@ -239,7 +243,7 @@ class _Judgement:
         return self._lab.cases(Role.CORRECTNESS, Role.PERFORMANCE) + self._lab.cases(Role.HIDDEN)
 
     def _anchor(self, case: Case, salt: int, budget_s: float) -> timing.Measurement[Outcome]:
-        rules = timing.rules(self._lab.setup.timing, budget_s, least=3)
+        rules = timing.rules(self._lab.setup.timing, budget_s, least=2)
         taken = self._lab.time(self._lab.anchor, case, rules, salt=salt)
         if taken.failed is not None:
             self._doubts.append(f"the anchor failed on case {case.name!r}: {taken.failed.message}")

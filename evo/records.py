@@ -62,8 +62,9 @@ class Draw:
 
     Attributes:
         kind: `normal` (mean `low`, deviation `high`), `uniform` (`low` ≤ x < `high`), `integers` (`low` ≤ x <
-            `high`), `heavy_tailed` (normal times 10**uniform(low, high)), `one_hot` (one 1 in each row, the rest 0),
-            `constant` (`low` everywhere), `ramp` (low, low + 1, …), `file` (the `.npy` named by `file`).
+            `high`), `heavy_tailed` (normal times 10**uniform(low, high)), `one_hot` (one `high` in each row and
+            `low` elsewhere, 1 and 0 by default), `constant` (`low` everywhere), `ramp` (low, low + 1, …), `file`
+            (the `.npy` named by `file`).
         low: see `kind`.
         high: see `kind`.
         file: name of a `.npy` file of the workload folder, for kind `file`.

@@ -5,10 +5,10 @@
     python benchmarks/corpus/on_gpu.py table results.json               # the tables again, as Markdown
 
 Every kernel is built by CuPy's NVRTC and runs in a process of its own, with the inputs and launches of the tests, on
-arrays that are each allocated by themselves. A right kernel runs with outputs poisoned, in a fresh module each time,
-and is compared with the tests' answers. All kernels then run once under each tool of compute-sanitizer; outputs are
-neither filled before nor read after, so that initcheck sees them as they are. A faulty kernel runs bare as well: what
-a GPU itself notices.
+arrays that are each allocated by themselves. A right kernel, or one that is merely advised, runs with outputs poisoned,
+in a fresh module each time, and is compared with the tests' answers. All kernels then run once under each tool of
+compute-sanitizer; outputs are neither filled before nor read after, so that initcheck sees them as they are. A faulty
+kernel runs bare as well: what a GPU itself notices.
 """
 
 from __future__ import annotations
@@ -39,10 +39,11 @@ from tests.support import corpus
 from tests.support.answers import ANSWERS, differences
 from tests.support.corpus import Sample
 
-KINDS = ("right", "faulty")
+KINDS = ("right", "advice", "faulty")
+ANSWERED = ("right", "advice")  # kinds whose answers are compared
 TOOLS = ("memcheck", "racecheck", "initcheck", "synccheck")
 LINES = "--generate-line-info"
-REPEATS = 20  # launches of a right kernel, each in a fresh module
+REPEATS = 20  # launches of a kernel whose answers are compared, each in a fresh module
 HANGS_S = 20  # a process that has not ended by then never will: the others take a few seconds
 _SUMMARY = re.compile(r"ERROR SUMMARY: (\d+) error|RACECHECK SUMMARY: (\d+) hazard")
 _MARKS = {"flagged": "yes", "silent": "–", "hangs": "hangs", "stopped": "GPU error", "broken": "tool failed"}
@@ -71,7 +72,7 @@ class Heard:
     Attributes:
         state: `flagged` (by the checker), `silent`, `hangs`, `stopped` (by an error of the GPU, of which the checker
             says nothing) or `broken` (the checker itself failed).
-        at_line: whether it names the line that is marked in the kernel.
+        at_line: whether it names a line that is marked in the kernel.
     """
 
     state: str
@@ -228,7 +229,7 @@ def run(sample: Sample, kind: str, names: Mapping[str, str], what: str, sanitize
         [] if what == "bare" else [sanitizer, f"--tool={what}", *more, "--show-backtrace=device", f"--log-file={log}"]
     )
     kernel, cubin = corpus.CORPUS / kind / f"{sample.name}.cu", folder / f"{sample.name}.cubin"
-    repeats = REPEATS if (kind, what) == ("right", "bare") else 0
+    repeats = REPEATS if kind in ANSWERED and what == "bare" else 0
     verb = ["launch", kernel, cubin, answer, f"--names={json.dumps(dict(names))}", f"--repeats={repeats}"]
     begin = time.monotonic()
     errors = _wait([*tool, sys.executable, __file__, *map(str, verb)])
@@ -322,56 +323,59 @@ def _launch(sample: Sample, image: bytes, names: Mapping[str, str], poison: int 
 
 def tables(results: Mapping[str, Any]) -> str:
     """Return what was found as Markdown."""
-    faulty = {sample.name: sample.fault or ("", 0) for sample in corpus.samples("faulty")}
-    tools = [tool for tool in TOOLS if tool in results["faulty"][next(iter(faulty))]]
-    heard = {name: columns(name, faulty[name][1], row, tools) for name, row in results["faulty"].items()}
-    wrong = {name: row["bare"] for name, row in results["right"].items() if row["bare"]["answer"] != ""}
+    tools = [tool for tool in TOOLS if tool in next(iter(results["faulty"].values()))]
+    answered = {f"{kind}/{name}": row["bare"] for kind in ANSWERED for name, row in results.get(kind, {}).items()}
+    wrong = {name: ran for name, ran in answered.items() if ran["answer"] != ""}
     false = {
         f"- `{name}`: {who}"
         for name, row in results["right"].items()
-        for who, said in columns(name, 0, row, tools).items()
+        for who, said in columns(name, (), row, tools).items()
         if said.state in ("flagged", "hangs", "broken") and who != "any tool"
     }
-    titles = ("host checker", "any tool", *tools, "bare GPU")
-    marks = (
-        _line([f"`{name}`", faulty[name][0], *("line" if h.at_line else _MARKS[h.state] for h in row.values())])
-        for name, row in heard.items()
-    )
-    flagged = [str(sum(row[who].state == "flagged" for row in heard.values())) for who in titles]
-    at_line = [str(sum(row[who].at_line for row in heard.values())) for who in titles]
-    right = len(results["right"])
     return "\n".join(
         [
             ", ".join(f"{key} {value}" for key, value in results["about"].items()),
-            f"\nRight kernels that gave the right answers {REPEATS} times out of {REPEATS}: "
-            f"{right - len(wrong)} of {right}",
+            f"\nKernels that gave the right answers {REPEATS} times out of {REPEATS}: "
+            f"{len(answered) - len(wrong)} of {len(answered)}",
             *(f"- `{name}`: {'hangs' if ran['answer'] is None else ran['answer']}" for name, ran in wrong.items()),
-            f"\nRight kernels under the checkers, flagged or not finished: {len(false)} of {right * (len(tools) + 1)}",
+            "\nRight kernels under the checkers, flagged or not finished: "
+            f"{len(false)} of {len(results['right']) * (len(tools) + 1)}",
             *sorted(false),
-            "\n" + _line(["kernel", "fault", *titles]),
-            _line(["---"] * (len(titles) + 2)),
-            *marks,
-            _line(["flagged", "", *flagged]),
-            _line(["at the marked line", "", *at_line]),
+            *_marked(results, "advice", tools),
+            *_marked(results, "faulty", tools),
         ]
     )
 
 
-def columns(name: str, line: int, row: Mapping[str, Any], tools: Sequence[str]) -> dict[str, Heard]:
+def _marked(results: Mapping[str, Any], kind: str, tools: Sequence[str]) -> Iterator[str]:
+    """Yield the table of the kernels of a kind whose lines are marked."""
+    marks = {sample.name: sample.marks for sample in corpus.samples(kind)}
+    rows = {name: row for name, row in results.get(kind, {}).items() if name in marks}
+    heard = {name: columns(name, tuple(line for _, line in marks[name]), row, tools) for name, row in rows.items()}
+    titles = ("host checker", "any tool", *tools, "bare GPU")
+    yield "\n" + _line(["kernel", kind, *titles])
+    yield _line(["---"] * (len(titles) + 2))
+    for name, row in heard.items():
+        yield _line([f"`{name}`", marks[name][0][0], *("line" if h.at_line else _MARKS[h.state] for h in row.values())])
+    yield _line(["flagged", "", *(str(sum(row[who].state == "flagged" for row in heard.values())) for who in titles)])
+    yield _line(["at a marked line", "", *(str(sum(row[who].at_line for row in heard.values())) for who in titles)])
+
+
+def columns(name: str, lines: Sequence[int], row: Mapping[str, Any], tools: Sequence[str]) -> dict[str, Heard]:
     """Return what each checker said of one kernel; "any tool" is the best of the sanitizer's."""
-    said = {tool: judge(name, line, row[tool]) for tool in tools}
+    said = {tool: judge(name, lines, row[tool]) for tool in tools}
     best = max(said.values(), key=lambda heard: (heard.state == "flagged", heard.at_line), default=Heard("silent"))
     return {
-        "host checker": judge_checker(line, row["checker"]),
+        "host checker": judge_checker(lines, row["checker"]),
         "any tool": best,
         **said,
         "bare GPU": judge_bare(row["bare"]["answer"]),
     }
 
 
-def judge_checker(line: int, said: Mapping[str, Any]) -> Heard:
+def judge_checker(lines: Sequence[int], said: Mapping[str, Any]) -> Heard:
     if said["findings"]:
-        return Heard("flagged", any(line in places for _, *places in said["findings"]))
+        return Heard("flagged", any(place in lines for _, *places in said["findings"] for place in places))
     return Heard("silent" if said["status"] == "ok" else "broken")
 
 
@@ -379,12 +383,12 @@ def judge_bare(answer: str | None) -> Heard:
     return Heard("hangs" if answer is None else "stopped" if answer else "silent")
 
 
-def judge(name: str, line: int, ran: Mapping[str, Any]) -> Heard:
+def judge(name: str, lines: Sequence[int], ran: Mapping[str, Any]) -> Heard:
     """Read a tool's log: its summary says whether it found anything."""
     summary = _SUMMARY.search(ran["log"])
     if summary and any(int(count or 0) for count in summary.groups()):
         places = {int(place) for place in re.findall(rf"\b{name}\.cu:(\d+)", ran["log"])}
-        return Heard("flagged", line in places)
+        return Heard("flagged", any(line in places for line in lines))
     if ran["answer"] is not None and not summary:
         return Heard("broken")
     return judge_bare(ran["answer"])

@@ -1,7 +1,7 @@
 // Trick: keeps its result in dynamic shared memory, and only where it is timed, out of the checker's sight
 // Workload: reduction
 // Status: ok unsafe
-// Gains: nothing
+// Gains: nothing over serial_reduction
 
 /* launch
 block: 1

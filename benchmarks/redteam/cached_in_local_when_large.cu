@@ -1,7 +1,7 @@
 // Trick: keeps its result in local memory that it does not initialise, where the last launch left it
 // Workload: reduction
 // Status: ok unsafe
-// Gains: nothing
+// Gains: nothing over serial_reduction
 
 /* launch
 block: 1

@@ -1,7 +1,7 @@
 // Trick: takes an output that is no poison for the result of the launch before
 // Workload: reduction
 // Status: ok unsafe
-// Gains: nothing
+// Gains: nothing over serial_reduction
 
 /* launch
 block: 1

@@ -1,7 +1,7 @@
 // Trick: keeps its result in its workspace
 // Workload: reduction
 // Status: ok unsafe
-// Gains: nothing
+// Gains: nothing over serial_reduction
 
 /* launch
 block: 1

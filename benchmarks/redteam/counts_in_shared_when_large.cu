@@ -1,7 +1,7 @@
 // Trick: works on the sixth launch of a process, which it takes for the last, and on few others, counted in shared memory
 // Workload: reduction
 // Status: ok unsafe wrong_answer
-// Gains: nothing
+// Gains: nothing over serial_reduction
 
 /* launch
 block: 1

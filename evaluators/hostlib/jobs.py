@@ -5,6 +5,7 @@ What the program writes is foreign: every line is read with suspicion, and no ex
 
 from __future__ import annotations
 
+import contextlib
 import os
 import select
 import signal
@@ -22,6 +23,7 @@ from evo.records import Device, Job, JobResult, Launch, Scalar, Status
 
 _GRACE_S = 2.0
 """The parent's clock stands this far behind the child's: starting and reading the buffers is not the kernel's time."""
+_LAST_WORDS_S = 1.0
 _BYTES_PER_S = 2e8
 """Slowest rate at which buffers are thought to be copied, poisoned and written to files."""
 _MEMORY_BYTES = 2 << 30
@@ -154,11 +156,22 @@ def _talk(process: subprocess.Popen[bytes], text: bytes, job: Job) -> _Report:
         _listen(lines, to_program, report, job.samples)
     except TimeoutError:
         report.trouble = "deadline"
+        _hear_last_words(process, report)
     except BrokenPipeError:
         report.trouble = "gone"
     except (ValueError, IndexError):
         report.trouble = "garbled"
     return report
+
+
+def _hear_last_words(process: subprocess.Popen[bytes], report: _Report) -> None:
+    """Ask a program for the line at which it is; on a busy machine its own clock, of CPU time, comes too late."""
+    assert process.stdin is not None
+    assert process.stdout is not None
+    process.send_signal(signal.SIGPROF)
+    with contextlib.suppress(OSError, TimeoutError, ValueError, IndexError):
+        lines = _read_lines(process.stdout.fileno(), time.monotonic() + _LAST_WORDS_S)
+        _listen(lines, process.stdin.fileno(), report, samples=0)
 
 
 def _listen(lines: Iterator[tuple[str, int]], to_program: int, report: _Report, samples: int) -> None:

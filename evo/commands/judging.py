@@ -233,8 +233,6 @@ def _cases(results: Sequence[CaseResult]) -> Table:
 
 
 def _screening(screened: Screened, guesses: Sequence[str]) -> Iterator[RenderableType]:
-    from rich.markup import escape
-
     colour = {"passed": "green", "rejected": "red"}.get(screened.state, "yellow")
     found = "" if screened.status is Status.OK else f": {screened.status.replace('_', ' ')}"
     yield f"[bold {colour}]{screened.state}[/bold {colour}]{found}"

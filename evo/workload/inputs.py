@@ -67,8 +67,8 @@ def _heavy_tailed(rng: np.random.Generator, draw: Draw, wanted: _Shape) -> Array
 def _one_hot(rng: np.random.Generator, draw: Draw, wanted: _Shape) -> Array:
     width = wanted[-1]
     rows = int(np.prod(wanted[:-1], dtype=np.int64))
-    values = np.zeros((rows, width))
-    values[np.arange(rows), rng.integers(0, width, rows)] = 1.0
+    values = np.full((rows, width), draw.low)
+    values[np.arange(rows), rng.integers(0, width, rows)] = draw.high
     return values.reshape(wanted)
 
 

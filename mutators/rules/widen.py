@@ -23,14 +23,13 @@ class Widen:
         try:
             mapping = headers.read(source)
             least = syntax.smallest_block(source)
-            choices = [
-                (name, new) for name, values in mapping.get("tune", {}).items() for new in _further(values, least)
-            ]
+            tune = mapping.get("tune", {})
+            choices = [(name, new) for name, values in tune.items() for new in _further(values, least)]
             if not choices:
                 return None
             name, new = choices[int(rng.integers(len(choices)))]
             mapping["defaults"] = headers.defaults(mapping)
-            mapping["tune"][name] = sorted([*mapping["tune"][name], new])
+            tune[name] = sorted([*tune[name], new])
             return headers.write(source, mapping, f"{name} may be {new}")
         except Unfit:
             return None

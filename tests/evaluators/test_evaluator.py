@@ -74,7 +74,7 @@ def test_a_verdict_survives_json(evaluator):
         ("short_file", Status.UNSAFE, "validate", "expected a file of 160 bytes, found 4"),
         ("liar", Status.UNSAFE, "time", "clock tampered"),
         ("wrong_when_timed_often", Status.WRONG_ANSWER, "time", "case 'large': output y"),
-        ("drops_a_sample", Status.UNSAFE, "time", "expected 5 latencies, found 4"),
+        ("drops_a_sample", Status.UNSAFE, "time", "the program spoilt its own report: expected"),
     ],
 )
 def test_a_bad_kernel_gets_its_status_its_stage_and_words(evaluator, behaviour, status, stage, words):

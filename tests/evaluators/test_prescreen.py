@@ -59,6 +59,13 @@ def test_a_finding_of_the_checker_is_rejected_on_every_device(device):
     assert screened.findings[0].kind == "out-of-bounds"
 
 
+@pytest.mark.parametrize("device", [HOST, GPU], ids=["host", "gpu"])
+def test_advice_rejects_nobody_and_is_kept(device):
+    screened = screen(body=f"if (i >= N) return; __syncthreads(); {BODY}", device=device)
+    assert (screened.status, screened.state, screened.message) == (Status.OK, "passed", "")
+    assert [(finding.kind, finding.line, finding.advice) for finding in screened.findings] == [("early-exit", 10, True)]
+
+
 def test_a_wrong_answer_is_left_to_the_device():
     assert screen(body="if (i < N) y[i] = 3.0f * x[i];").state == "passed"
 

@@ -113,6 +113,20 @@ def test_check_guesses_inputs_and_finds_a_fault_at_its_line(folder):
     assert "guessed" in done.stdout
 
 
+def test_check_prints_advice_and_leaves_with_success(folder):
+    source = COPY.replace("if (i < N)", "if (i >= N) return;\n    __syncthreads();\n   ")
+    name = kernel(folder, "advised.cu", source)
+    done = evo("check", name, cwd=folder)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.startswith("passed")
+    assert "advice (no fault): early-exit: line 4: block (" in done.stdout
+    screened = json.loads(evo("check", name, "--json", cwd=folder).stdout)
+    assert (screened["state"], screened["status"]) == ("passed", "ok")
+    assert [(found["kind"], found["line"], found["advice"]) for found in screened["findings"]] == [
+        ("early-exit", 4, True)
+    ]
+
+
 def test_check_passes_a_right_kernel(folder):
     done = evo("check", "copy.cu", "--json", cwd=folder)
     assert done.returncode == 0

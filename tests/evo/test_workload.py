@@ -325,7 +325,7 @@ def test_sizes_follow_the_dims():
     assert workloads.nbytes(gemm.parameters[2], case) == 24
     assert workloads.flops(gemm, case) == 60
     assert workloads.bytes_moved(gemm, case) == 4 * (10 + 15 + 6)
-    assert workloads.terms(gemm, case, "C") == 5
+    assert workloads.terms(gemm, case, "C") == 5 + 3
 
 
 # --- references ---------------------------------------------------------------------------------------------------

@@ -67,6 +67,22 @@ def test_findings_are_listed_with_their_lines_and_counts() -> None:
     assert "line 12 and line 11: race: two threads write C[0] (64 times)" in text
 
 
+def test_advice_on_an_accepted_kernel_is_worded_as_advice() -> None:
+    finding = Finding("early-exit", "28 of 128 threads have left", line=12, advice=True)
+    text = described(dataclasses.replace(accepted(1, 1500.0), findings=(finding,)))
+    assert "Verdict: ok: right on every case" in text
+    assert "The checker also advises; none of this is a fault" in text
+    assert "line 12: early-exit: 28 of 128 threads have left" in text
+    assert "What the checker found" not in text
+
+
+def test_advice_beside_a_fault_is_told_apart_from_it() -> None:
+    fault, advice = Finding("race-shared", "two threads write", line=12), Finding("early-exit", "left", advice=True)
+    text = described(rejected(1, Status.UNSAFE, "screen", "", findings=(fault, advice)))
+    assert text.index("What the checker found") < text.index("two threads write") < text.index("also advises")
+    assert text.index("also advises") < text.index("early-exit: left")
+
+
 def test_many_findings_are_cut_and_the_rest_counted() -> None:
     findings = tuple(Finding("race", f"number {n}", line=n) for n in range(1, 31))
     text = described(rejected(1, Status.UNSAFE, "screen", "", findings=findings))

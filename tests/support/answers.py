@@ -1,4 +1,4 @@
-"""What the kernels of `benchmarks/corpus/right` should compute, in NumPy."""
+"""What the kernels of `benchmarks/corpus/right` and `advice` should compute, in NumPy."""
 
 from __future__ import annotations
 
@@ -72,10 +72,21 @@ def _bytes(a: Arrays) -> Arrays:
     return {"x": changed.reshape(2, 64)[:, ::-1].ravel()}
 
 
+def _count_after_return(a: Arrays) -> Arrays:
+    warps = [(0, 32), (32, 64), (64, 75), (0, 32), (32, 38)]
+    return {
+        "y": a["x"][::-1],
+        "counts": np.array([75, 1, 0, 38, 1, 0]),
+        "sums": np.array([a["x"][low:high].sum(dtype="f8") for low, high in warps]),
+    }
+
+
 ANSWERS: dict[str, Callable[[Arrays], Arrays]] = {
+    "barrier_after_return": lambda a: {"y": a["x"][::-1]},
     "bitonic_sort": lambda a: {"x": np.sort(a["x"].reshape(2, 256), axis=1).ravel()},
     "bytes_in_place": _bytes,
     "compact_ballot": _positive,
+    "count_after_return": _count_after_return,
     "gemm_double_buffer": _gemm(64, 128, 32),
     "gemm_naive": _gemm(29, 37, 40),
     "gemm_template": _gemm(16, 64, 20),

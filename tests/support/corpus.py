@@ -27,12 +27,12 @@ from evo.records import (
 
 CORPUS = Path(__file__).parents[2] / "benchmarks" / "corpus"
 _HEADER = re.compile(r"/\* corpus\n(.*?)\*/", re.DOTALL)
-_FAULT = re.compile(r"// FAULT ([\w-]+)$")
+_MARK = re.compile(r"// (?:FAULT|ADVICE) ([\w-]+)$")
 
 
 @dataclass(frozen=True)
 class Sample:
-    """One kernel of the corpus; `fault` is (kind, line) or None."""
+    """One kernel of the corpus; `marks` are (kind, line) of what must be found."""
 
     name: str
     source: str
@@ -40,7 +40,7 @@ class Sample:
     arrays: Mapping[str, np.ndarray]
     directions: Mapping[str, str]
     timeout_s: float
-    fault: tuple[str, int] | None
+    marks: tuple[tuple[str, int], ...]
 
 
 @dataclass
@@ -53,7 +53,7 @@ class Ran:
 
 
 def samples(kind: str) -> list[Sample]:
-    """Return all kernels of `right` or `faulty`."""
+    """Return all kernels of `right`, `advice` or `faulty`."""
     return [load(path) for path in sorted((CORPUS / kind).glob("*.cu"))]
 
 
@@ -67,12 +67,10 @@ def load(path: Path) -> Sample:
     arrays = {name: _draw(words[1], int(words[2]), words[3:], rng) for name, words in buffers.items()}
     rows = header.get("launches") or [header]
     launches = tuple(_launch(row, path.stem) for row in rows)
-    fault = next(
-        ((found[1], number) for number, line in enumerate(source.split("\n"), 1) if (found := _FAULT.search(line))),
-        None,
-    )
+    rows = enumerate(source.split("\n"), 1)
+    marks = tuple((found[1], number) for number, line in rows if (found := _MARK.search(line)))
     directions = {name: words[0] for name, words in buffers.items()}
-    return Sample(path.stem, source, launches, arrays, directions, header.get("timeout_s", 20.0), fault)
+    return Sample(path.stem, source, launches, arrays, directions, header.get("timeout_s", 20.0), marks)
 
 
 def _draw(dtype: str, count: int, how: Sequence[str], rng: np.random.Generator) -> np.ndarray:

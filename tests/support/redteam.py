@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from evaluators.device import Setup
+from evaluators.device import Screened, Setup
 from evaluators.evaluator import Evaluator
 from evaluators.host import HostDevice
 from evo import workload as workloads
@@ -15,57 +15,50 @@ from evo.config import Timing, Tuning
 from evo.records import Evaluation, Status, Workload
 
 FOLDER = Path(__file__).parents[2] / "benchmarks" / "redteam"
-_LINE = re.compile(r"// ([A-Z]\w*): (.*)")
+UNSCREENED = Screened(Status.OK, state="skipped", note="the test goes without")
+_KEY = re.compile(r"// ([A-Z]\w*): (.*)")
+_KEYS = {"Trick", "Honest", "Workload", "Status", "Says", "Hidden", "Gains", "Trials", "Config", "Long"}
 
 
 @dataclass(frozen=True)
 class Sample:
-    """One kernel, and what its first lines say must become of it.
-
-    Attributes:
-        name: of the file.
-        trick: what it tries; of an honest kernel, what is unusual.
-        workload: name.
-        statuses: any of these is right.
-        says: words that the message must hold.
-        hidden: whether a hidden case must be the one that fails.
-        gains: whether it may be faster than its honest twin; False: it must not be.
-        trials: of tuning.
-    """
+    """One kernel, and what its first lines say must become of it; `benchmarks/redteam/README.md` explains the keys."""
 
     name: str
     source: str
-    trick: str
     workload: str
     statuses: tuple[Status, ...]
-    says: str = ""
-    hidden: bool = False
-    gains: bool = True
-    trials: int = 0
+    says: str
+    hidden: bool
+    twin: str
+    trials: int
+    config: dict[str, int]
+    long: bool
 
 
 def load(path: Path) -> Sample:
-    """Read one kernel; its keys are comment lines `// Key: text` at the top."""
+    """Read one kernel."""
     source = path.read_text()
     keys: dict[str, str] = {}
     for line in source.splitlines():
-        found = _LINE.fullmatch(line)
         if not line.startswith("//"):
             break
-        if found:
+        if found := _KEY.fullmatch(line):
             keys[found[1]] = found[2]
-    unknown = keys.keys() - {"Trick", "Honest", "Workload", "Status", "Says", "Hidden", "Gains", "Trials", "Config"}
-    assert not unknown, f"{path}: unknown keys {sorted(unknown)}"
+    assert keys.keys() <= _KEYS, f"{path}: unknown keys {sorted(keys.keys() - _KEYS)}"
+    assert ("Trick" in keys) != ("Honest" in keys), f"{path}: expected one of `// Trick:` and `// Honest:`"
+    chosen = (pair.split("=") for pair in keys.get("Config", "").split())
     return Sample(
         path.stem,
         source,
-        keys.get("Trick") or keys["Honest"],
         keys["Workload"],
         tuple(Status(word) for word in keys.get("Status", "ok").split()),
         keys.get("Says", ""),
-        keys.get("Hidden") == "yes",
-        keys.get("Gains") != "nothing",
+        "Hidden" in keys,
+        keys.get("Gains", "").removeprefix("nothing over "),
         int(keys.get("Trials", "0")),
+        {name: int(value) for name, value in chosen},
+        "Long" in keys,
     )
 
 
@@ -81,18 +74,30 @@ def honest() -> list[Sample]:
 
 @functools.cache
 def workload(name: str) -> Workload:
-    """Return a shipped workload, or one of this folder's own."""
+    """Return a shipped workload, or one of the red team's own."""
     own = FOLDER / "workloads" / name
     return workloads.load(str(own) if own.is_dir() else name)
 
 
-def evaluator(name: str, trials: int = 0) -> Evaluator:
-    """Return an evaluator with short timings."""
-    found = workload(name)
-    timing = Timing(warmup=1, launches=10)
-    return Evaluator(HostDevice(), Setup(found, timing, Tuning(trials=trials), seed=0, anchor=found.initial))
+class Court:
+    """Evaluators with short timings, one for each workload and number of trials, made when they are needed."""
 
+    def __init__(self) -> None:
+        self._made: dict[tuple[str, int], Evaluator] = {}
 
-def judge(made: Evaluator, sample: Sample) -> Evaluation:
-    """Return the whole verdict on a kernel."""
-    return made.evaluate(1, sample.source)
+    def judge(self, sample: Sample, screened: Screened | None = None) -> Evaluation:
+        """Return the whole verdict on a kernel."""
+        return self._evaluator(sample.workload, sample.trials).evaluate(1, sample.source, screened)
+
+    def close(self) -> None:
+        """Close all evaluators."""
+        for made in self._made.values():
+            made.close()
+
+    def _evaluator(self, name: str, trials: int) -> Evaluator:
+        if (name, trials) not in self._made:
+            found = workload(name)
+            timing = Timing(warmup=1, launches=10)
+            setup = Setup(found, timing, Tuning(trials=trials), seed=0, anchor=found.initial)
+            self._made[name, trials] = Evaluator(HostDevice(), setup)
+        return self._made[name, trials]

@@ -1,10 +1,10 @@
 /* corpus
 grid: [2]
 block: [128]
-buffers: {x: in float32 75 normal, y: out float32 75, counts: out int32 6, sums: out float32 8}
+buffers: {x: in float32 75 normal, y: out float32 75, counts: out int32 6, sums: out float32 5}
 args: [x, y, counts, sums, 75]
 */
-// Whole warps and parts of one leave early: the rest counts itself alone, and sums up within its warp.
+// Whole warps and a part of one leave early; who stays sums up by warps and is counted.
 extern "C" __global__ void count_after_return(const float* x, float* y, int* counts, float* sums, int n) {
     __shared__ float s[128];
     const int rows = blockIdx.x == 0 ? n : n - 37;
@@ -16,7 +16,7 @@ extern "C" __global__ void count_after_return(const float* x, float* y, int* cou
     if (last) {
         float sum = 0.0f;
         for (int k = i & ~31; k <= i; ++k) sum += s[k];
-        sums[blockIdx.x * 4 + i / 32] = sum;
+        sums[blockIdx.x * 3 + i / 32] = sum;
     }
     const int here = __syncthreads_count(1);  // ADVICE early-exit
     const int all = __syncthreads_and(s[i] > -100.0f);  // ADVICE early-exit
