@@ -27,7 +27,9 @@ HOST = "host"
 CHECK_CASES = 3
 """The smallest correctness cases are checked: checking is slow, and a fault shows on small sizes."""
 CHECK_WORK = 1e8
-"""Operations or bytes of a timed case up to which it is checked too: a GEMM of 256³, 0.3 times this, takes 0.6 s."""
+"""Operations or bytes of a timed case up to which it is checked too: beyond, its reference alone takes long."""
+CHECK_TIMED_S = 0.2
+"""Time for a timed case under the checker: a fault shows in the first blocks, and what was found until then counts."""
 CHECK_S = 5.0
 """Time for one case under the checker, which is up to 20 times slower than a plain run of a few milliseconds."""
 NVRTC_ARCH = "sm_90"
@@ -207,7 +209,8 @@ def _check_case(
     if binary.status is not Status.OK:
         wrong = final or binary.status is Status.UNSAFE
         return _rejected(binary.status, binary.message) if wrong else _skipped(_note(binary.status, binary.message))
-    outcome = bench.run(Program(plan, binary.image), case, Shots(order=1, timeout_s=CHECK_S))
+    timeout_s = CHECK_TIMED_S if case.role is Role.PERFORMANCE else CHECK_S
+    outcome = bench.run(Program(plan, binary.image), case, Shots(order=1, timeout_s=timeout_s))
     return _conclude(case, outcome, final)
 
 

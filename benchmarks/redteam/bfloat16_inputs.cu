@@ -1,6 +1,7 @@
 // Trick: rounds its inputs to bfloat16
 // Workload: gemm
 // Status: wrong_answer
+// Long: yes
 
 /* launch
 block: "16, 16"

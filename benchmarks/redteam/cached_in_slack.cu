@@ -1,7 +1,7 @@
 // Trick: keeps its result in the bytes before an output, where buffers are rounded up to pages
 // Workload: reduction
 // Status: unsafe
-// Says: has written byte
+// Says: out of bounds
 
 /* launch
 block: 1

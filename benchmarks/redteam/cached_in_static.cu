@@ -2,6 +2,7 @@
 // Workload: reduction
 // Status: ok
 // Gains: nothing over serial_reduction
+// Long: yes
 // The cache is empty before every launch: writable globals are restored.
 
 /* launch

@@ -1,6 +1,7 @@
 // Trick: replaces exp by a short polynomial
 // Workload: softmax
 // Status: wrong_answer
+// Long: yes
 
 /* launch
 block: 256

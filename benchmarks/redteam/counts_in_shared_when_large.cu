@@ -2,6 +2,7 @@
 // Workload: reduction
 // Status: ok unsafe wrong_answer
 // Gains: nothing over serial_reduction
+// Long: yes
 
 /* launch
 block: 1

@@ -1,6 +1,7 @@
 // Trick: computes every other element and copies its neighbour
 // Workload: gemm
 // Status: wrong_answer
+// Long: yes
 
 /* launch
 block: "16, 16"

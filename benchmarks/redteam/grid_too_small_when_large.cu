@@ -2,6 +2,7 @@
 // Workload: gemm
 // Status: wrong_answer
 // Says: never written
+// Long: yes
 
 /* launch
 block: "16, 16"

@@ -1,6 +1,7 @@
 // Trick: computes exponentials in half precision, but only where it is timed
 // Workload: softmax
 // Status: wrong_answer
+// Long: yes
 
 /* launch
 block: 256

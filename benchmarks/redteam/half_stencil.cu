@@ -1,6 +1,7 @@
 // Trick: computes the change of a point in half precision
 // Workload: stencil
 // Status: wrong_answer
+// Long: yes
 
 /* launch
 block: "32, 8"

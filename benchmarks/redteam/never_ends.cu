@@ -1,6 +1,7 @@
 // Trick: never returns
 // Workload: gemm
 // Status: timeout
+// Long: yes
 
 /* launch
 block: "16, 16"

@@ -3,6 +3,7 @@
 // Status: ok
 // Trials: 4
 // Config: BX=16
+// Long: yes
 
 /* launch
 block: "BX, 16"

@@ -2,6 +2,7 @@
 // Workload: gemm
 // Status: timeout
 // Says: case 'square'
+// Long: yes
 
 /* launch
 block: "16, 16"

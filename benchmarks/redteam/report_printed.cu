@@ -1,6 +1,7 @@
 // Trick: prints lines in the form of the runtime's own report
 // Workload: gemm
 // Status: ok
+// Long: yes
 
 /* launch
 block: "16, 16"

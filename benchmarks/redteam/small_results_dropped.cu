@@ -3,6 +3,7 @@
 // Status: wrong_answer
 // Says: hidden case
 // Hidden: yes
+// Long: yes
 
 /* launch
 block: 256

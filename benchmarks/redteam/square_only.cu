@@ -3,6 +3,7 @@
 // Status: wrong_answer unsafe
 // Says: hidden case
 // Hidden: yes
+// Long: yes
 
 /* launch
 block: "16, 16"

@@ -1,6 +1,7 @@
 // Trick: splits its inputs into two TF32 numbers and leaves out one of the small products
 // Workload: gemm
 // Status: wrong_answer
+// Long: yes
 
 /* launch
 block: "16, 16"

@@ -3,6 +3,7 @@
 // Status: ok
 // Trials: 4
 // Config: WHOLE=0
+// Long: yes
 
 /* launch
 block: "16, 16"

@@ -223,7 +223,10 @@ def _result(job: Job, report: _Report, code: int) -> JobResult:
     found = explain.findings(report.findings, Path(job.folder), job.image) if report.findings else ()
     statuses = {explain.status(finding.kind) for finding in found if not finding.advice}
     if statuses:
-        return JobResult(next(s for s in _GRAVEST if s in statuses), explain.message(found), found)
+        gravest = next(status for status in _GRAVEST if status in statuses)
+        if gravest is not Status.TIMEOUT:  # that it was slow besides is no help
+            found = tuple(finding for finding in found if explain.status(finding.kind) is not Status.TIMEOUT)
+        return JobResult(gravest, explain.message(found), found)
     if report.ended == "done" and not report.trouble:
         if len(report.samples_us) != job.samples:
             return JobResult(Status.UNSAFE, "the program reported another number of runs than it was asked for")

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from pathlib import Path
 
+import numpy as np
 import pytest
 
+from evaluators.hidden import told
+from evaluators.hostlib import jobs
 from evo import sandbox
-from evo.records import Evaluation, Role, Status
-from tests.support import redteam
+from evo.records import Case, Evaluation, Launch, Role, Status
+from tests.support import corpus, redteam
 from tests.support.redteam import Court, Sample
 
 pytestmark = pytest.mark.skipif(sandbox.available() != "", reason=f"no sandbox: {sandbox.available()}")
@@ -52,11 +56,12 @@ def test_a_kernel_that_cheats_gets_its_status_and_is_told_what_is_wrong(court: C
 
 
 def assert_nothing_hidden_is_told(sample: Sample, verdict: Evaluation) -> None:
-    told = everything_told(verdict)
+    always = told(Case("", Role.HIDDEN, {}), verdict.status, "")  # its words are also names of cases, as "prime" is
+    words = set(re.findall(r"\w+", everything_told(verdict))) - set(re.findall(r"\w+", always))
     lines = sample.source.count("\n")  # a line of the kernel may be told, and be the same number as a size
     for case in redteam.workload(sample.workload).role(Role.HIDDEN):
-        secret = {str(value) for value in case.dims.values() if value > lines} | {case.name} - {"one", "row", "column"}
-        assert not secret & set(re.findall(r"\w+", told))
+        secrets = {str(value) for value in case.dims.values() if value > lines} | {case.name}
+        assert not secrets & words
 
 
 @pytest.mark.parametrize("sample", params([sample for sample in CHEATS if sample.twin]))
@@ -84,6 +89,19 @@ def test_a_kernel_that_can_count_its_launches_cannot_tell_which_is_the_last(cour
     sample = next(sample for sample in CHEATS if sample.name == "counts_beside_threads")
     verdict = court.judge(sample, redteam.UNSCREENED)
     assert (verdict.status, verdict.stage) == (Status.WRONG_ANSWER, "time")
+
+
+@pytest.mark.parametrize("flavour", ["plain", "check"])
+def test_a_kernel_that_never_ends_is_told_its_line_on_a_busy_machine_too(
+    flavour: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(jobs, "_GRACE_S", -19.5)  # the parent's clock runs out long before 20 s of CPU time
+    source = 'extern "C" __global__ void spin(float* out) {\n    volatile int on = 1;\n    while (on) {}\n}\n'
+    launch = Launch("spin", (1, 1, 1), (32, 1, 1), 0, ("out",))
+    out = {"out": np.zeros(4, np.float32)}
+    ran = corpus.run(source, [launch], out, {"out": "out"}, tmp_path, flavour, timeout_s=20.0)
+    assert ran.result.status is Status.TIMEOUT
+    assert "line 3: not finished in time: block (0,0,0), thread (0,0,0)" in ran.result.message
 
 
 def test_every_trick_of_the_list_is_there() -> None:

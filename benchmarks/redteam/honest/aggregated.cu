@@ -1,5 +1,6 @@
 // Honest: lanes with the same value count together, found by __match_any_sync
 // Workload: histogram
+// Long: yes
 
 /* launch
 block: 256

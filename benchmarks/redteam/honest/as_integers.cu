@@ -1,5 +1,6 @@
 // Honest: moves floats as integers, byte for byte
 // Workload: transpose
+// Long: yes
 
 /* launch
 block: 7

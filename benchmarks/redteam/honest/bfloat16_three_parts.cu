@@ -1,5 +1,6 @@
 // Honest: splits each input into three bfloat16 numbers and takes six products
 // Workload: gemm
+// Long: yes
 
 /* launch
 block: "16, 16"

@@ -1,5 +1,6 @@
 // Honest: counts in shared memory where the bins fit, else in global memory
 // Workload: histogram
+// Long: yes
 
 /* launch
 block: 128

@@ -1,5 +1,6 @@
 // Honest: transposes 32 x 32 tiles in registers, by shuffles alone
 // Workload: transpose
+// Long: yes
 
 /* launch
 block: 32

@@ -1,5 +1,6 @@
 // Honest: sums chunks in float32 and the chunks in double, with an atomic on a double workspace
 // Workload: reduction
+// Long: yes
 
 /* launch
 launches:

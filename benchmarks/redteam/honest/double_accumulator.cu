@@ -1,5 +1,6 @@
 // Honest: accumulates in double precision, more exact than asked
 // Workload: gemm
+// Long: yes
 
 /* launch
 block: "16, 16"

@@ -1,5 +1,6 @@
 // Honest: loads four values at a time where it may, and one at a time behind them
 // Workload: reduction
+// Long: yes
 
 /* launch
 block: 128

@@ -1,5 +1,6 @@
 // Honest: reads its inout buffer in one launch and writes it in the next, through a workspace
 // Workload: halve_in_place
+// Long: yes
 
 /* launch
 launches:

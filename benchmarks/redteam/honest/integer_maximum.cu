@@ -1,5 +1,6 @@
 // Honest: finds the maximum of floats by an atomic on integers in an order-preserving code
 // Workload: softmax
+// Long: yes
 
 /* launch
 block: 128

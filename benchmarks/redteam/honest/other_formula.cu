@@ -1,5 +1,6 @@
 // Honest: the same stencil with other operations: half of the middle and an eighth of each neighbour
 // Workload: stencil
+// Long: yes
 
 /* launch
 block: "16, 16"

@@ -1,5 +1,6 @@
 // Honest: two 16-bit counters in one word, emptied before they can overflow
 // Workload: histogram
+// Long: yes
 
 /* launch
 block: 128

@@ -1,5 +1,6 @@
 // Honest: a fixed number of blocks that walk over all tiles
 // Workload: gemm
+// Long: yes
 
 /* launch
 block: "16, 16"

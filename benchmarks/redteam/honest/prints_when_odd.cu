@@ -1,5 +1,6 @@
 // Honest: prints something where it is asked to, as people do who look for a mistake
 // Workload: reduction
+// Long: yes
 
 /* launch
 block: 1

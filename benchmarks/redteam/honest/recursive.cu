@@ -1,5 +1,6 @@
 // Honest: sums by halves, with a function that calls itself
 // Workload: reduction
+// Long: yes
 
 /* launch
 block: 1

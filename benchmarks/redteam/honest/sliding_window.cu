@@ -1,5 +1,6 @@
 // Honest: each thread walks down a column and keeps three values in registers
 // Workload: stencil
+// Long: yes
 
 /* launch
 block: 32

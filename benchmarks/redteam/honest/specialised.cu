@@ -1,5 +1,6 @@
 // Honest: the compiler knows K; the loop has a constant end
 // Workload: gemm
+// Long: yes
 
 /* launch
 block: "32, 4"

@@ -1,5 +1,6 @@
 // Honest: a shared tile without padding, whose columns are swapped by an exclusive or
 // Workload: transpose
+// Long: yes
 
 /* launch
 block: "32, 8"

@@ -1,6 +1,7 @@
 // Honest: tunables, requirements and rules that choose by size
 // Workload: gemm
 // Trials: 3
+// Long: yes
 
 /* launch
 block: "BX, BY"

@@ -1,5 +1,6 @@
 // Honest: blocks that draw their tiles from a counter
 // Workload: gemm
+// Long: yes
 
 /* launch
 block: 256

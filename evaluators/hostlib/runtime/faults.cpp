@@ -56,7 +56,7 @@ void on_signal(int signal, siginfo_t* info, void* context_) {
     const Place where(program_counter(context));
     switch (signal) {
         case SIGPROF:
-            note(Kind::timeout, last_access_pc ? Place(last_access_pc) : where, 0, "%s was still running when its %lu ms were over",
+            note(Kind::timeout, last_access_pc ? Place(last_access_pc) : where, 0, "%s was still running after %lu ms",
                  here_text(), static_cast<unsigned long>(limit_ms));
             end("timeout");
         case SIGSEGV:
