@@ -6,6 +6,8 @@ and lines of the candidate's own source are told.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from evo.records import Case, Finding, Role, Status
 
 _HIDDEN = {
@@ -28,7 +30,7 @@ def told(case: Case, status: Status, message: str, findings: tuple[Finding, ...]
     """Return the message that may be shown for a failure on a case."""
     if case.role is not Role.HIDDEN:
         return f"case {case.name!r}: {message}"
-    lines = sorted({finding.line for finding in findings if finding.line})
+    lines = sorted({finding.line for finding in findings if finding.line and not finding.advice})
     where = f" (line {', '.join(map(str, lines))})" if lines else ""
     return f"a hidden case fails: {_HIDDEN.get(status, str(status))}{where}; {_ADVICE}"
 
@@ -37,4 +39,4 @@ def told_findings(case: Case, findings: tuple[Finding, ...]) -> tuple[Finding, .
     """Return the findings that may be shown for a case: of a hidden one, kinds and lines alone."""
     if case.role is not Role.HIDDEN:
         return findings
-    return tuple(Finding(f.kind, f"{f.kind} on a hidden case", f.line, f.other_line) for f in findings)
+    return tuple(replace(f, message=f"{f.kind} on a hidden case", count=1) for f in findings)

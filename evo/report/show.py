@@ -202,7 +202,8 @@ def _verdict(history: History, number: int, evaluation: Evaluation | None) -> It
 def _findings(evaluation: Evaluation) -> Iterable[str]:
     for finding in evaluation.findings:
         line = f"line {finding.line}: " if finding.line else ""
-        yield f"{finding.kind}: {line}{finding.message}"
+        advice = "advice: " if finding.advice else ""
+        yield f"{advice}{finding.kind}: {line}{finding.message}"
     for result in evaluation.cases:
         if result.status is not Status.OK:
             hidden = " (hidden)" if result.role is Role.HIDDEN else ""
