@@ -1,7 +1,8 @@
 # `make help` lists what there is. Every target sets up the virtual environment that it needs, once.
 
 VENV := .venv
-RUN := $(VENV)/bin/python
+# Two at a time: more would disturb the tests that measure. A file's tests stay together and share what is costly.
+PYTEST := $(VENV)/bin/python -m pytest -q -n 2 --dist loadfile
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-long lint clean
@@ -13,10 +14,10 @@ demo: $(VENV)/.ready-demo  ## watch a textbook kernel become a faster one, witho
 	@$(VENV)/bin/evo demo
 
 test: $(VENV)/.ready-dev  ## the tests
-	$(RUN) -m pytest -q
+	$(PYTEST)
 
 test-long: $(VENV)/.ready-dev  ## the tests, the long ones included
-	$(RUN) -m pytest -q -m "not gpu and not local_llm"
+	$(PYTEST) -m "not gpu and not local_llm"
 
 lint: $(VENV)/.ready-dev  ## ruff, mypy and the layers
 	$(VENV)/bin/ruff check .
