@@ -28,7 +28,7 @@ CHECK_CASES = 3
 """The smallest correctness cases are checked: checking is slow, and a fault shows on small sizes."""
 CHECK_WORK = 1e8
 """Operations or bytes of a timed case up to which it is checked too: beyond, its reference alone takes long."""
-CHECK_TIMED_S = 0.2
+CHECK_TIMED_S = 0.1
 """Time for a timed case under the checker: a fault shows in the first blocks, and what was found until then counts."""
 CHECK_S = 5.0
 """Time for one case under the checker, which is up to 20 times slower than a plain run of a few milliseconds."""

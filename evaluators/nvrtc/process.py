@@ -5,6 +5,7 @@ What is compiled, and what the answers mean, is `evaluators.nvrtc`'s business.
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import functools
 import subprocess
@@ -44,7 +45,9 @@ def ask(installation: Installation, message: Mapping[str, Any], timeout_s: float
 
 @functools.cache
 def _child(installation: Installation) -> _Child:
-    return _Child(installation)
+    child = _Child(installation)
+    atexit.register(child.close)
+    return child
 
 
 class _Child:
@@ -68,6 +71,11 @@ class _Child:
             answer = self._once(message, timeout_s)
             # One that had lived on could have died of old age (its CPU time, the thread that started it).
             return self._once(message, timeout_s) if served and answer.get("failure") == "crash" else answer
+
+    def close(self) -> None:
+        """Stop the child."""
+        with self._lock:
+            self._stop()
 
     def _once(self, message: dict[str, Any], timeout_s: float) -> Mapping[str, Any]:
         process = self._process if self._process is not None and self._process.poll() is None else self._start()
