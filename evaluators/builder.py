@@ -5,6 +5,7 @@ The compiler runs in processes of its own, so that threads are enough. Nothing i
 
 from __future__ import annotations
 
+import copy
 import functools
 import os
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -63,6 +64,7 @@ class Programs:
 
     def __init__(self, kernel: Kernel, workload: Workload, device: Device, builder: Builder) -> None:
         self.kernel = kernel
+        self._built_from = kernel
         self._workload = workload
         self._device = device
         self._builder = builder
@@ -72,14 +74,31 @@ class Programs:
         """Resolve the header for a case; raises `HeaderError`."""
         return self.kernel.plan(self._workload, case, self._device, config)
 
+    def under(self, rewritten: Kernel) -> Programs:
+        """Return the programs of the same code under other `choose` rules; what is built is shared.
+
+        Rules take lines of the file, so that its code has moved: compilers and checkers still tell the lines that it
+        had before.
+
+        Args:
+            rewritten: `kernel.with_choose` of this one's kernel.
+        """
+        other = copy.copy(self)
+        other.kernel = rewritten
+        return other
+
     def submit(self, plan: LaunchPlan) -> Future[Binary]:
         """Start the build that a plan needs, unless it is under way already."""
         key = (tuple(sorted(plan.defines.items())), plan.options)
         if key not in self._builds:
-            self._builds[key] = self._builder.submit(request(self.kernel, plan, self._device.arch))
+            self._builds[key] = self._builder.submit(request(self._built_from, plan, self._device.arch))
         return self._builds[key]
 
 
 def request(kernel: Kernel, plan: LaunchPlan, arch: str, flavour: str = "plain") -> CompileRequest:
-    """Return what a plan asks of a compiler."""
-    return CompileRequest(kernel.source, kernel.kernels, plan.defines, plan.options, arch, flavour)
+    """Return what a plan asks of a compiler.
+
+    The launch header is left out, its lines empty: a rewritten header of as many lines needs no other build, and every
+    line of the code keeps its number.
+    """
+    return CompileRequest(kernel.code, kernel.kernels, plan.defines, plan.options, arch, flavour)

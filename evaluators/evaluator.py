@@ -19,8 +19,7 @@ from evaluators.device import DevicePlugin, Screened, Setup
 from evaluators.hidden import told, told_findings
 from evaluators.lab import Lab, time_limit_s
 from evo.errors import HeaderError
-from evo.kernel import Kernel
-from evo.records import Case, CaseResult, Comparison, Evaluation, Finding, Resources, Role, Status, Trial
+from evo.records import Case, CaseResult, Comparison, Config, Evaluation, Finding, Resources, Role, Status, Trial
 from evo.statistics import geometric_mean
 
 TIMING_S = 1.0
@@ -39,6 +38,7 @@ class Evaluator:
 
     def __init__(self, device: DevicePlugin, setup: Setup) -> None:
         self._lab = Lab(device, setup)
+        self._latest: Programs | None = None
 
     def evaluate(self, candidate: int, source: str, screened: Screened | None = None) -> Evaluation:
         """Return the whole verdict on one kernel.
@@ -53,7 +53,10 @@ class Evaluator:
             screened = self._screen(source)
         if screened.state == "rejected":
             return prescreen.rejection(candidate, source, screened, lab.facts.fingerprint)
-        return _Judgement(lab, candidate, source, screened).verdict()
+        judgement = _Judgement(lab, candidate, source, screened)
+        verdict = judgement.verdict()
+        self._latest = judgement.tuned
+        return verdict
 
     def compare(self, challenger: tuple[int, str], champion: tuple[int, str], number: int) -> Comparison:
         """Measure two kernels interleaved, block by block, then once more in a second process before promotion.
@@ -66,8 +69,13 @@ class Evaluator:
         Raises:
             HeaderError: a source has no readable header, so that it cannot have been evaluated.
         """
-        contenders = [comparison.Contender(id, self._lab.programs(text)) for id, text in (challenger, champion)]
+        contenders = [comparison.Contender(id, self._programs(text)) for id, text in (challenger, champion)]
         return comparison.compare(self._lab, contenders[0], contenders[1], number)
+
+    def _programs(self, source: str) -> Programs:
+        """Return a source's programs: those at hand where it was judged last, as a challenger mostly was."""
+        latest = self._latest
+        return latest if latest is not None and latest.kernel.source == source else self._lab.programs(source)
 
     def _screen(self, source: str) -> Screened:
         lab = self._lab
@@ -109,8 +117,9 @@ class _Judgement:
         self._trials: tuple[Trial, ...] = ()
         self._resources: dict[str, Resources] = dict(screened.resources)
         self._doubts: list[str] = []
+        self._advice = tuple(finding for finding in screened.findings if finding.advice)
         self._programs: Programs | None = None
-        self._tuned: Kernel | None = None
+        self.tuned: Programs | None = None
 
     def verdict(self) -> Evaluation:
         """Run the stages up to the first failure."""
@@ -139,7 +148,7 @@ class _Judgement:
 
     def _header(self) -> _Failure | None:
         try:
-            self._programs = self._lab.programs(self._source)
+            self._programs = self.tuned = self._lab.programs(self._source)
         except HeaderError as error:
             return _Failure(Status.BAD_LAUNCH, str(error))
         for case in self._all_cases():
@@ -171,24 +180,28 @@ class _Judgement:
         return None
 
     def _tune(self) -> _Failure | None:
-        lab = self._lab
-        tuned, self._trials = trials.tune(lab, self._built)
-        if tuned is not None and self._screened.state == "passed":
-            seen = prescreen.check_tuned(self._built.kernel, tuned, lab.setup.workload, lab.facts, lab.setup.seed)
-            if seen.state == "rejected":
-                self._doubts.append(f"the tuned configuration is not used: {seen.message}")
-                return None
-        self._tuned = tuned
+        tuned, self._trials = trials.tune(self._lab, self._built, self._check_config)
+        if tuned is not None:
+            self.tuned = self._built.under(tuned)
         return None
 
+    def _check_config(self, case: Case, config: Config) -> trials.Fault | None:
+        """Say what the checker has against a configuration, where it could look at the kernel at all."""
+        if self._screened.state != "passed":
+            return None
+        setup = self._lab.setup
+        seen = prescreen.check_config(self._built.kernel, case, config, setup.workload, self._lab.facts, setup.seed)
+        self._advice = prescreen.together(self._advice, [finding for finding in seen.findings if finding.advice])
+        return (seen.status, seen.message) if seen.state == "rejected" else None
+
     def _time(self) -> _Failure | None:
+        assert self.tuned is not None
         lab = self._lab
         lab.supervisor.settle()
-        programs = self._built if self._tuned is None else lab.programs(self._tuned.source)
         self._doubts += timing.load_doubts()
         cases = lab.cases(Role.PERFORMANCE)
         for case in cases:
-            failure = self._time_case(programs, case, min(1.0, TIMING_S / len(cases)))
+            failure = self._time_case(self.tuned, case, min(1.0, TIMING_S / len(cases)))
             if failure is not None:
                 return failure
         return None
@@ -264,10 +277,10 @@ class _Judgement:
             status=Status.OK if failure is None else failure.status,
             stage=self._stage,
             message="" if failure is None else failure.message,
-            source=self._source if self._tuned is None else self._tuned.source,
+            source=self._source if self.tuned is None else self.tuned.kernel.source,
             cases=tuple(self._cases),
             trials=self._trials,
-            findings=self._screened.findings if failure is None else failure.findings,
+            findings=self._findings(failure),
             resources=self._resources,
             descriptors=self._described(),
             device=self._lab.facts.fingerprint,
@@ -280,6 +293,11 @@ class _Judgement:
             return verdict
         score_us, ratio = _scores(self._cases)
         return replace(verdict, score_us=score_us, ratio=ratio)
+
+    def _findings(self, failure: _Failure | None) -> tuple[Finding, ...]:
+        """Return a failure's findings, and behind its faults all advice, in the words that tell most."""
+        found = prescreen.together(self._advice, () if failure is None else failure.findings)
+        return tuple(sorted(found, key=lambda finding: finding.advice))
 
     def _described(self) -> dict[str, str]:
         cases = self._lab.cases(Role.PERFORMANCE)

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from evaluators.cache import Cache, private_folder
 from evaluators.hostlib.build import Builder
-from evaluators.hostlib.cache import Cache, private_folder
 from evaluators.hostlib.jobs import run_job
 from evaluators.hostlib.tools import FLAVOURS, Tools, processor_name, tools
 from evo.records import Binary, CompileRequest, Device, Job, JobResult, Status, to_json

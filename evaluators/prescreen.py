@@ -97,7 +97,7 @@ def _screen(source: str, workload: Workload, device: Device, seed: int) -> Scree
     if refusals:
         findings = tuple(Finding("refused", refusal.message, refusal.line) for refusal in refusals)
         return _rejected(refusals[0].status, refusals[0].message, findings)
-    seen = _front_end(kernel, plans[shown[0].name], device)
+    seen = _front_end(kernel, plans[shown[0].name], device) if shown else Screened(Status.OK)
     if seen.state == "rejected":
         return seen
     checked = _check(kernel, _looks(kernel, workload, device), workload, device, seed)
@@ -134,19 +134,24 @@ _Look = tuple[Case, Config]
 """A case, and the launch configuration that the checker runs it with."""
 
 
-def check_tuned(kernel: Kernel, tuned: Kernel, workload: Workload, device: Device, seed: int) -> Screened:
-    """Run the checker on the configurations that tuning has chosen: another configuration is another program.
+def check_config(kernel: Kernel, case: Case, config: Config, workload: Workload, device: Device, seed: int) -> Screened:
+    """Run the checker on a configuration that tuning would choose: another configuration is another program.
 
     Args:
         kernel: that `screen` has let pass.
-        tuned: the same code with other `choose` rules.
+        case: for which it would be chosen; one too large for the checker is stood in for by the smallest that permits
+            the configuration.
+        config: of the launch.
         workload: see `screen`.
         device: of the run.
         seed: of inputs and launch orders.
     """
     seen_before = _looks(kernel, workload, device)
-    looks = [look for look in _looks(tuned, workload, device) if look not in seen_before]
-    return _check(kernel, looks, workload, device, seed)
+    looks = [(case, config)]
+    if case.role is Role.PERFORMANCE and not _is_light(workload, case):
+        known = any(config == seen for _, seen in seen_before)
+        looks = [] if known else _stand_in(kernel, config, _smallest(workload), device)
+    return _check(kernel, [look for look in looks if look not in seen_before], workload, device, seed)
 
 
 def _check(kernel: Kernel, looks: Sequence[_Look], workload: Workload, device: Device, seed: int) -> Screened:
@@ -155,12 +160,12 @@ def _check(kernel: Kernel, looks: Sequence[_Look], workload: Workload, device: D
 
     checker = HostDevice()
     scratch = Scratch()
-    seen = Screened(Status.OK)
+    seen = _skipped("the checker had no case that is small enough for it")
     try:
         bench = Bench(workload, CaseCache(workload, seed), _in_process(checker), scratch)
         for look in looks:
             now = _check_case(kernel, look, workload, checker, bench, final=device.kind == HOST)
-            now = replace(now, findings=_together(now.findings, seen.findings))
+            now = replace(now, findings=together(now.findings, seen.findings))
             if now.state == "rejected" or (now.state == "skipped" and look[0].role is Role.CORRECTNESS):
                 return now
             if now.state == "passed":  # else a timed case was too much, and the small ones stand
@@ -170,7 +175,7 @@ def _check(kernel: Kernel, looks: Sequence[_Look], workload: Workload, device: D
     return seen
 
 
-def _together(found: Sequence[Finding], before: Sequence[Finding]) -> tuple[Finding, ...]:
+def together(found: Sequence[Finding], before: Sequence[Finding]) -> tuple[Finding, ...]:
     """Return the findings of a run, and behind them those of earlier runs that have another kind or place."""
     places = {(finding.kind, finding.line, finding.other_line) for finding in found}
     return (*found, *(known for known in before if (known.kind, known.line, known.other_line) not in places))
@@ -188,8 +193,12 @@ def _looks(kernel: Kernel, workload: Workload, device: Device) -> list[_Look]:
     looks: list[_Look] = [(case, kernel.config_for(case.dims)) for case in (*small, *light)]
     for config in (kernel.config_for(case.dims) for case in timed):
         if not any(config == known for _, known in looks):
-            looks += [(case, config) for case in small if kernel.satisfies(config, case.dims, device)][:1]
+            looks += _stand_in(kernel, config, small, device)
     return looks
+
+
+def _stand_in(kernel: Kernel, config: Config, small: Sequence[Case], device: Device) -> list[_Look]:
+    return [(case, config) for case in small if kernel.satisfies(config, case.dims, device)][:1]
 
 
 def _is_light(workload: Workload, case: Case) -> bool:

@@ -12,7 +12,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 PREFIX = "kernel-evo-"
-MEMORY = Path("/dev/shm")
+MEMORY_VARIABLE = "EVO_SCRATCH_MEMORY"
+"""Environment variable: a folder in memory of one's own, for who wants to remove it with all that is in it."""
+MEMORY = Path(os.environ.get(MEMORY_VARIABLE, "/dev/shm"))
 SPARE_BYTES = 1 << 26
 """Left free in memory beyond what a job needs."""
 YOUNG_S = 60.0

@@ -38,10 +38,12 @@ class Reply(NamedTuple):
 
 
 class Supervisor:
-    """Owns one harness child and one warm spare.
+    """Owns one harness child and, once a child was lost, one warm spare: most kernels kill none.
 
     A child that dies on a job which was not its first is not proof against that job: an earlier one may have left
     something behind. So the job is tried once more in a fresh child, and only what dies there is blamed.
+
+    The first child starts at once and is waited for where it is needed, so that its start costs no time of its own.
 
     Args:
         device: name or `.py` path of the device plug-in.
@@ -50,10 +52,10 @@ class Supervisor:
 
     def __init__(self, device: str, *, spare: bool = True) -> None:
         self._device = device
-        self._keep_spare = spare
-        self._child: _Child | None = None
+        self._may_spare = spare
+        self._keep_spare = False
+        self._child: _Child | None = _Child(device)
         self._spare: _Child | None = None
-        self.prepare()
 
     def prepare(self) -> None:
         """Start what is missing and wait until the child is ready. Call it outside timed windows.
@@ -62,15 +64,25 @@ class Supervisor:
             DeviceError: the child does not start; the message holds its last words.
         """
         self._child = self._child or self._spare_or_new()
-        self._child.wait_ready()
+        try:
+            self._child.wait_ready()
+        except DeviceError:
+            self._discard()
+            raise
         if self._keep_spare and self._spare is None:
             self._spare = _Child(self._device)
 
     def settle(self) -> None:
         """Wait until the spare has started too, so that nothing of ours runs beside a measurement."""
         self.prepare()
-        if self._spare is not None:
+        if self._spare is None:
+            return
+        try:
             self._spare.wait_ready()
+        except DeviceError:
+            self._spare.kill()
+            self._spare = None
+            raise
 
     def renew(self) -> None:
         """Go on in another process."""
@@ -121,7 +133,7 @@ class Supervisor:
         assert self._child is not None
         if line is None:
             died = self._child.last_words() if self._child.ended() else ""
-            self._discard()
+            self._lose()
             if died:
                 return JobResult(Status.CRASH, died)
             return JobResult(Status.TIMEOUT, f"did not finish within {deadline_s:.3g} s; its processes were killed")
@@ -129,9 +141,13 @@ class Supervisor:
             raise DeviceError(line[len(FAILED) :].decode(errors="replace"))
         result = _parse(line)
         if result is None:
-            self._discard()
+            self._lose()
             return JobResult(Status.CRASH, f"the harness wrote something that is no result: {line[:200]!r}")
         return result
+
+    def _lose(self) -> None:
+        self._discard()
+        self._keep_spare = self._may_spare
 
     def _discard(self) -> None:
         if self._child is not None:
@@ -169,9 +185,7 @@ class _Child:
         if self._ready:
             return
         if self._read_line(time.monotonic() + START_S) != READY.strip():
-            words = self.last_words()
-            self.kill()
-            raise DeviceError(f"the harness of device {self._device()!r} did not start: {words}")
+            raise DeviceError(f"the harness of device {self._device()!r} did not start: {self.last_words()}")
         self._ready = True
 
     def ask(self, line: bytes, deadline: float) -> bytes | None:

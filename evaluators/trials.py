@@ -6,7 +6,7 @@ What to try next is the tuner's business. Every trial is recorded, the failing a
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 
 from evaluators import timing
@@ -16,6 +16,9 @@ from evaluators.lab import CORRECTNESS_TIMEOUT_S, Lab
 from evo.errors import HeaderError
 from evo.kernel import Kernel
 from evo.records import Case, Config, Role, Status, Trial
+
+Fault = tuple[Status, str]
+"""Why a configuration must not be used."""
 
 TRIAL_S = 0.05
 """Wall time for one configuration on one case: enough to rank, since winners are measured again."""
@@ -32,17 +35,23 @@ FRESH = 4
 START_S = 0.25
 """What a job may need besides its launches: a device starts the child's clock when the program is ready."""
 
+HOPELESS = 5.0
+"""A configuration so many times slower than the best one known on a case is stopped, even while little is known."""
+
 Key = tuple[tuple[str, int], ...]
 
 
-def tune(lab: Lab, programs: Programs) -> tuple[Kernel | None, tuple[Trial, ...]]:
+def tune(
+    lab: Lab, programs: Programs, check: Callable[[Case, Config], Fault | None]
+) -> tuple[Kernel | None, tuple[Trial, ...]]:
     """Return the kernel with `choose` rules for its performance cases, or None where nothing is gained; and all trials.
 
     Args:
         lab: with the setup's `tuning.trials` and seed.
         programs: of a kernel that is right on every case.
+        check: (case, configuration) -> what is wrong with launching the case so, beyond its answers.
     """
-    tuning = _Tuning(lab, programs)
+    tuning = _Tuning(lab, programs, check)
     if not programs.kernel.header.tune or not lab.setup.tuning.trials or not tuning.cases:
         return None, ()
     tuning.try_all()
@@ -50,13 +59,15 @@ def tune(lab: Lab, programs: Programs) -> tuple[Kernel | None, tuple[Trial, ...]
 
 
 class _Tuning:
-    def __init__(self, lab: Lab, programs: Programs) -> None:
+    def __init__(self, lab: Lab, programs: Programs, check: Callable[[Case, Config], Fault | None]) -> None:
         self._lab = lab
+        self._check = check
         self._programs = programs
         self._kernel = programs.kernel
         self.cases = {case.name: case for case in lab.cases(Role.PERFORMANCE)}
         self.trials: list[Trial] = []
-        self._verdicts: dict[Key, str] = {}
+        self._best_us: dict[str, float] = {}
+        self._verdicts: dict[Key, Fault | None] = {}
 
     # --- trying -------------------------------------------------------------------------------------------------
 
@@ -94,37 +105,45 @@ class _Tuning:
                     continue  # recorded when its turn to be timed comes
 
     def _try(self, config: Config, threshold: Callable[[str], float | None]) -> dict[str, float | None]:
-        """Time a configuration on every case that permits it; record the trials, return what the tuner is told."""
+        """Time a configuration on the cases that permit it, up to the first that it fails; return what to tell.
+
+        The cases that the kernel would launch so anyway come first: what happens elsewhere must not leave them untimed.
+        """
         seen: dict[str, float | None] = {}
-        for name, case in self.cases.items():
-            if self._valid(name, config):
-                seen[name] = self._try_on(case, config, threshold(name))
+        permitting = [case for name, case in self.cases.items() if self._valid(name, config)]
+        for case in sorted(permitting, key=lambda case: self._old(case) != config):
+            seen[case.name] = self._try_on(case, config, threshold(case.name))
+            if self.trials[-1].status is not Status.OK:
+                break
         return seen
 
     def _try_on(self, case: Case, config: Config, threshold_us: float | None) -> float | None:
+        """Time a configuration on a case and record the trial; None where it failed."""
         rules = self._rules(TRIAL_S, TRIAL_LAUNCHES, threshold_us)
-        limit_s = CORRECTNESS_TIMEOUT_S if threshold_us is None else START_S + 2e-6 * threshold_us * (1 + rules.least)
+        limit_s = self._limit_s(case, rules.least, threshold_us)
         taken = self._lab.time(self._programs, case, rules, config=config, limit_s=limit_s)
-        failed = taken.failed
-        if failed is not None and failed.status is Status.TIMEOUT and threshold_us is not None:
-            self._abandon(case, config, threshold_us)
-            return limit_s * 1e6 / (1 + rules.least)
-        if failed is not None:
-            self.trials.append(Trial(case.name, config, failed.status, message=failed.message))
-            return None
+        if taken.failed is not None:
+            self.trials.append(Trial(case.name, config, taken.failed.status, message=taken.failed.message))
+            stopped = taken.failed.status is Status.TIMEOUT and case.name in self._best_us
+            return limit_s * 1e6 / (1 + rules.least) if stopped else None
         if threshold_us is not None and taken.median_us > threshold_us:
-            self._abandon(case, config, threshold_us)
+            message = f"abandoned: slower than {threshold_us:.4g} µs"
+            self.trials.append(Trial(case.name, config, Status.OK, message=message))
         else:
             self.trials.append(Trial(case.name, config, Status.OK, taken.median_us))
+            self._best_us[case.name] = min(taken.median_us, self._best_us.get(case.name, taken.median_us))
         return taken.median_us
+
+    def _limit_s(self, case: Case, least: int, threshold_us: float | None) -> float:
+        """Return how long a job may take: twice its fewest launches, each as slow as is of any use."""
+        if threshold_us is None and case.name not in self._best_us:
+            return CORRECTNESS_TIMEOUT_S
+        slowest_us = HOPELESS * self._best_us[case.name] if threshold_us is None else threshold_us
+        return START_S + 2e-6 * slowest_us * (1 + least)
 
     def _rules(self, budget_s: float, least: int, abandon_us: float | None = None) -> timing.Rules:
         rules = timing.rules(self._lab.setup.timing, budget_s, least)
         return rules if abandon_us is None else replace(rules, abandon_us=abandon_us)
-
-    def _abandon(self, case: Case, config: Config, threshold_us: float) -> None:
-        message = f"abandoned: slower than {threshold_us:.4g} µs"
-        self.trials.append(Trial(case.name, config, Status.OK, message=message))
 
     # --- choosing -----------------------------------------------------------------------------------------------
 
@@ -133,57 +152,77 @@ class _Tuning:
         winners = {name: self._winner(case) for name, case in self.cases.items()}
         if all(winners[name] == self._old(case) for name, case in self.cases.items()):
             return None
+        return next(filter(self._still_right, self._rewritten(winners)), None)
+
+    def _rewritten(self, winners: Mapping[str, Config]) -> Iterator[Kernel]:
+        """Yield the kernel with rules for the winners alone; then, should others need them, with its own behind."""
         rules: dict[Key, Config] = {}
         for name, case in self.cases.items():
             rules.setdefault(_key(case.dims), winners[name])
         kernel = self._kernel.with_choose([(dict(dims), config) for dims, config in rules.items()])
-        return kernel if self._still_right(kernel) else None
+        yield kernel
+        kept: dict[str, Config] = {}
+        for rule in (*kernel.header.choose, *self._kernel.header.choose):
+            kept.setdefault(rule.when.text, rule.values)
+        both = [{"when": when, "set": dict(values)} for when, values in kept.items()]
+        yield self._kernel.with_header(choose=both)
 
     def _winner(self, case: Case) -> Config:
         """Return the fastest configuration of a case that is right everywhere and faster on fresh samples."""
         old = self._old(case)
-        timed = {_key(t.config): t.latency_us for t in self.trials if t.case == case.name and t.latency_us}
-        best = sorted(timed, key=lambda key: timed[key])[:TRIES]
-        for key in best:
-            config = dict(key)
+        for config in self._ranked(case):
             if config == old:
                 return old
-            if not self._fault(config):
-                return config if self._is_faster(case, config, old) else old
-            message = f"not used: {self._fault(config)}"
-            self.trials.append(Trial(case.name, config, Status.WRONG_ANSWER, message=message))
+            fault = self._fault(config)
+            if fault is None:
+                faster, fault = self._afresh(case, config, old)
+                if fault is None and not faster:
+                    return old
+            fault = fault or self._check(case, config)
+            if fault is None:
+                return config
+            self.trials.append(Trial(case.name, config, fault[0], message=f"not used: {fault[1]}"))
         return old
 
-    def _is_faster(self, case: Case, config: Config, old: Config) -> bool:
+    def _ranked(self, case: Case) -> list[dict[str, int]]:
+        """Return the fastest configurations tried on a case."""
+        timed = {_key(t.config): t.latency_us for t in self.trials if t.case == case.name and t.latency_us}
+        return [dict(key) for key in sorted(timed, key=lambda key: timed[key])[:TRIES]]
+
+    def _afresh(self, case: Case, config: Config, old: Config) -> tuple[bool, Fault | None]:
         """Measure both again on inputs that tuning has not seen: the least of many noisy figures is luck."""
         rules = self._rules(RETRIAL_S, 5)
         new = self._lab.time(self._programs, case, rules, config=config, salt=FRESH)
+        if new.failed is not None:
+            return False, (new.failed.status, f"case {case.name!r}, on other inputs: {new.failed.message}")
         before = self._lab.time(self._programs, case, rules, config=old, salt=FRESH)
-        return not new.failed and (before.failed is not None or new.median_us < before.median_us)
+        return before.failed is not None or new.median_us < before.median_us, None
 
-    def _fault(self, config: Config) -> str:
-        """Say on which correctness or hidden case a configuration fails, or return "". Each is validated once."""
+    def _fault(self, config: Config) -> Fault | None:
+        """Say on which correctness or hidden case a configuration fails. Each is validated once."""
         key = _key(config)
         if key not in self._verdicts:
             self._verdicts[key] = self._validated(config)
         return self._verdicts[key]
 
-    def _validated(self, config: Config) -> str:
+    def _validated(self, config: Config) -> Fault | None:
         for case in self._lab.cases(Role.CORRECTNESS, Role.HIDDEN):
             if not self._kernel.satisfies(config, case.dims, self._lab.facts):
                 continue
             outcome = self._lab.validate(self._programs, case, config)
             if outcome.status is not Status.OK:
-                return told(case, outcome.status, outcome.message, outcome.findings)
-        return ""
+                return outcome.status, told(case, outcome.status, outcome.message, outcome.findings)
+        return None
 
     def _still_right(self, kernel: Kernel) -> bool:
         """Validate the cases for which the new rules choose another configuration than the old ones did."""
         for case in self._lab.cases(Role.CORRECTNESS, Role.HIDDEN):
             config = kernel.config_for(case.dims)
-            if config == self._old(case) or not self._fault(config):
+            if config == self._old(case):
                 continue
-            return False
+            permitted = kernel.satisfies(config, case.dims, self._lab.facts)
+            if not permitted or self._fault(config) or (case.role is Role.CORRECTNESS and self._check(case, config)):
+                return False
         return True
 
 

@@ -153,16 +153,32 @@ def resume(
 @guarded
 def evaluate(
     kernel: Kernel,
-    workload: Annotated[str, typer.Option("--workload", "-w", help="Name or folder of a workload.")],
+    workload: Workload = None,
+    compile_only: Annotated[
+        bool, typer.Option("--compile-only", help="Ask NVRTC for registers, spills and shared memory; run nothing.")
+    ] = False,
+    arch: Annotated[
+        str | None, typer.Option("--arch", help="With --compile-only: target; this machine's GPU, or sm_90a.")
+    ] = None,
     seed: Seed = None,
     device: Device = None,
     set_: Set = None,
     as_json: Json = False,
 ) -> int:
-    """Judge one kernel: compile, check, validate, time."""
+    """Judge one kernel: compile, check, validate, time; or only compile it for a GPU that need not be here."""
+    overrides = [*_overrides(seed=seed), *(set_ or ())]
+    if compile_only:
+        if device is not None or overrides:
+            raise ConfigError("--compile-only runs nothing: --device, --seed and --set have no meaning beside it")
+        from evo.commands import compiling
+
+        return compiling.compile_only(kernel, workload, arch, as_json=as_json)
+    if arch is not None:
+        raise ConfigError("--arch goes with --compile-only: what is run is compiled for the device that runs it")
+    if workload is None:
+        raise ConfigError("give --workload NAME, or --compile-only, which needs none")
     from evo.commands import judging
 
-    overrides = [*_overrides(seed=seed), *(set_ or ())]
     return judging.evaluate(kernel, workload, overrides, device=device or "auto", trials=0, out=None, as_json=as_json)
 
 

@@ -156,6 +156,7 @@ class Workload:
         initial: text of initial.cu.
         baseline: text of baseline.py, or None.
         files: name -> bytes of the `.npy` files that draws name.
+        reference_kernel: text of reference.cu, a right kernel that is to be beaten, or None; no model ever sees it.
     """
 
     __pydantic_config__ = _JSON_BYTES
@@ -174,6 +175,7 @@ class Workload:
     initial: str
     baseline: str | None = None
     files: Mapping[str, bytes] = field(default_factory=dict)
+    reference_kernel: str | None = None
 
     def role(self, *roles: Role) -> tuple[Case, ...]:
         """Return the cases of these roles, in the folder's order."""
@@ -291,6 +293,7 @@ class Binary:
         message: for a model and a person: what is wrong, at which line of the candidate's own source.
         resources: kernel name -> resources.
         seconds: wall time of the build; 0 for a cache hit.
+        lowered: kernel name, as the request spells it -> its symbol in the image, where the two may differ.
     """
 
     __pydantic_config__ = _JSON_BYTES
@@ -301,6 +304,7 @@ class Binary:
     message: str = ""
     resources: Mapping[str, Resources] = field(default_factory=dict)
     seconds: float = 0.0
+    lowered: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -535,6 +539,10 @@ class Comparison:
     promoted: bool = False
     cases: Mapping[str, float] = field(default_factory=dict)
     message: str = ""
+
+
+REFERENCE_ID = -1
+"""Stands for the workload's reference.cu in an evaluation or a comparison; no candidate has it."""
 
 
 # --- search -------------------------------------------------------------------------------------------------------

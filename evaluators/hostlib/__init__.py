@@ -1,4 +1,4 @@
-"""The host device's parts: text (`translate`), compiling (`build`, `tools`, `cache`), running (`jobs`, `explain`).
+"""The host device's parts: text (`translate`), compiling (`build`, `tools`), running (`jobs`, `explain`).
 
 `device/` is the C++ that kernels see, `runtime/` what runs and checks them.
 """

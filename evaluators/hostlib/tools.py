@@ -16,7 +16,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-from evaluators.hostlib.cache import private_folder
+from evaluators.cache import private_folder
 from evo.errors import DeviceError
 
 LIBRARY = Path(__file__).parent

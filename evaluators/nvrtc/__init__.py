@@ -1,31 +1,29 @@
-"""Compile CUDA with NVRTC where its wheels are installed (extra `nvrtc`): the exact front end, without a GPU.
+"""Compile CUDA with NVRTC, of its wheels (extra `nvrtc`) or of a CUDA toolkit: the exact front end, without a GPU.
 
-The compiler lives in a sandboxed child that is kept warm, since a candidate's text may crash it, hang it or fill the
-memory. Nothing is executed, nothing is written to disk.
+The compiler lives in sandboxed children that are kept warm, since a candidate's text may crash it, hang it or fill the
+memory. Results are kept on disk. Nothing is executed.
 """
 
 from __future__ import annotations
 
 import base64
-import functools
-import hashlib
-import importlib.util
 import re
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from evaluators.inspection import refuse_source
-from evaluators.nvrtc import process
+from evaluators.nvrtc import process, stored
 from evaluators.nvrtc.headers import small, whole
+from evaluators.nvrtc.installation import MISSING, Installation, find
 from evaluators.nvrtc.log import explain, resources
-from evaluators.nvrtc.process import Installation
 from evo import sandbox
 from evo.errors import DeviceError
 from evo.kernel.header import OPTIONS
 from evo.records import Binary, CompileRequest, Status
+
+__all__ = ["TIMEOUT_S", "Installation", "available", "compile", "find", "unknown_arch", "version"]
 
 NAME = "kernel.cu"
 """Under this name the candidate's own lines go in the compiler's messages, before they are reworded."""
@@ -41,26 +39,15 @@ _LARGE_INCLUDES = re.compile(
     r"include\s*[<\"](cooperative_groups|algorithm|array|functional|initializer_list|limits|tuple|type_traits|utility)\b"
 )
 _COMPILATION = 6
-_ARCH = re.compile(r"(?:sm|compute)_(\d+)[af]?")
+_ARCH = re.compile(r"(?:sm|compute)_(\d+)([af]?)")
+_SUFFIXES_FROM = {"": 0, "a": 90, "f": 100}
+"""Architectures that have features of their own (a), or of their family (f)."""
 _DEFINE = re.compile(r"[A-Za-z_]\w*")
 
 
 def available() -> bool:
     """Return whether NVRTC is installed and can be confined here."""
     return find() is not None and sandbox.available() == ""
-
-
-@functools.cache
-def find() -> Installation | None:
-    """Look for the wheels `nvidia-cuda-nvrtc` and `nvidia-cuda-runtime` (layouts of CUDA 13 and 12)."""
-    spec = importlib.util.find_spec("nvidia")
-    roots = [Path(root) for root in spec.submodule_search_locations or ()] if spec else []
-    libraries = [path for root in roots for path in sorted(root.glob("*/lib/libnvrtc.so.*")) if "alt" not in path.name]
-    includes = [path.parent for root in roots for path in root.glob("*/include/cuda_fp16.h")]
-    if not libraries or not includes:
-        return None
-    cccl = [path / "cccl" for path in includes if (path / "cccl").is_dir()]
-    return Installation(libraries[-1], (*includes, *cccl), whole=bool(cccl))
 
 
 def compile(request: CompileRequest, cubin: bool) -> Binary:
@@ -72,29 +59,63 @@ def compile(request: CompileRequest, cubin: bool) -> Binary:
         cubin: True for machine code of `request.arch`, with resources; False for PTX, which is quicker.
 
     Returns:
-        OK with the image and, for a CUBIN, each kernel's resources; else COMPILE_ERROR, UNSUPPORTED, UNSAFE or
-        TIMEOUT with a message whose lines are the candidate's own. Its time-out is `TIMEOUT_S`.
+        OK with the image, the kernels' symbols and, for a CUBIN, each kernel's resources; else COMPILE_ERROR,
+        UNSUPPORTED, UNSAFE or TIMEOUT with a message whose lines are the candidate's own. Its time-out is `TIMEOUT_S`.
+        What was compiled before, by any process of this user, comes from disk within a millisecond or two; then
+        `seconds` is 0.
 
     Raises:
-        DeviceError: NVRTC is not installed.
+        DeviceError: NVRTC is not installed, or cannot be loaded.
         SandboxError: it cannot be confined here.
     """
     begin = time.monotonic()
-    installation = find()
-    if installation is None:
-        raise DeviceError("NVRTC is not installed; pip install 'kernel-evo[nvrtc]'")
+    installation = _installed()
     options = _options(request, cubin, installation)
-    key = _key(request, options, cubin)
+    key = stored.key(request, options, cubin, installation)
+    results = stored.results()
+    known = results.get(key)
+    if known is not None:
+        return known
     refused = refuse_source(request.source)
     if refused:
         return Binary(refused[0].status, key, message="\n".join(str(refusal) for refusal in refused[:5]))
-    unknown = _unknown_arch(request.arch, process.describe(installation))
+    unknown = unknown_arch(request.arch)
     if unknown:
         return Binary(Status.UNSUPPORTED, key, message=unknown)
+    answer = _ask(request, options, cubin, installation)
+    binary = replace(_binary(answer, key), seconds=time.monotonic() - begin)
+    if answer.get("code") in (0, _COMPILATION):  # else a time-out, or a want of memory: it may go better next time
+        results.put(binary)
+    return binary
+
+
+def version() -> str:
+    """Return NVRTC's version, e.g. `13.0`; raises `DeviceError` where there is none or it cannot be loaded."""
+    return str(process.describe(_installed())["version"])
+
+
+def unknown_arch(arch: str) -> str:
+    """Return why NVRTC does not compile for an architecture, or ""; raises as `version` does."""
+    about = process.describe(_installed())
+    number = _ARCH.fullmatch(arch)
+    if number and int(number[1]) in about["archs"] and int(number[1]) >= _SUFFIXES_FROM[number[2]]:
+        return ""
+    known = ", ".join(f"sm_{known}" for known in about["archs"])
+    return f"NVRTC {about['version']} does not compile for {arch!r}; it does for {known}"
+
+
+def _installed() -> Installation:
+    installation = find()
+    if installation is None:
+        raise DeviceError(MISSING)
+    return installation
+
+
+def _ask(request: CompileRequest, options: Sequence[str], cubin: bool, installation: Installation) -> Mapping[str, Any]:
     answer = process.ask(installation, _message(request, (*options, _SLIM), cubin, small()), TIMEOUT_S)
     if answer.get("code") == _COMPILATION and _LARGE_INCLUDES.search(request.source) and installation.whole:
         answer = process.ask(installation, _message(request, options, cubin, whole()), TIMEOUT_S)
-    return replace(_binary(answer, key), seconds=time.monotonic() - begin)
+    return answer
 
 
 def _binary(answer: Mapping[str, Any], key: str) -> Binary:
@@ -103,8 +124,9 @@ def _binary(answer: Mapping[str, Any], key: str) -> Binary:
         return Binary(status, key, message=_FAILURES[answer["failure"]])
     if answer["code"] != 0:
         return Binary(Status.COMPILE_ERROR, key, message=explain(answer["log"], NAME))
-    used = resources(answer["log"], answer["lowered"])
-    return Binary(Status.OK, key, base64.b64decode(answer["image"]), resources=used)
+    lowered = {kernel: symbol for kernel, symbol in answer["lowered"].items() if symbol}
+    image = base64.b64decode(answer["image"])
+    return Binary(Status.OK, key, image, resources=resources(answer["log"], lowered), lowered=lowered)
 
 
 def _message(
@@ -138,16 +160,3 @@ def _options(request: CompileRequest, cubin: bool, installation: Installation) -
         *(f"-D{name}={int(value)}" for name, value in sorted(request.defines.items())),
         *request.options,
     )
-
-
-def _unknown_arch(arch: str, about: Mapping[str, Any]) -> str:
-    number = _ARCH.fullmatch(arch)
-    if number and int(number[1]) in about["archs"]:
-        return ""
-    known = ", ".join(f"sm_{known}" for known in about["archs"])
-    return f"NVRTC {about['version']} does not compile for {arch!r}; it does for {known}"
-
-
-def _key(request: CompileRequest, options: Sequence[str], cubin: bool) -> str:
-    parts = (request.source, *request.kernels, "", *options, str(cubin))
-    return hashlib.sha256("\0".join(parts).encode()).hexdigest()

@@ -1,4 +1,4 @@
-"""The process that holds NVRTC: reads requests, answers, and never imports the house or touches a GPU.
+"""A process that holds NVRTC: reads requests, answers, and never imports the house or touches a GPU.
 
 Run as a script inside `evo.sandbox` by `evaluators.nvrtc`, with the library's path as its argument. Every message is
 a length (8 bytes, little-endian) and JSON.
@@ -101,9 +101,13 @@ def _exactly(stream: BinaryIO, count: int) -> bytes:
 
 
 def main() -> None:
-    """Describe the library, then answer requests until stdin ends."""
+    """Describe the library, or say why it cannot be loaded; then answer requests until stdin ends."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # nobody reads what the library may print there
-    library = Nvrtc(sys.argv[1])
+    try:
+        library = Nvrtc(sys.argv[1])
+    except OSError as error:
+        write(sys.stdout.buffer, {"error": str(error)})
+        return
     write(sys.stdout.buffer, library.describe())
     while (request := read(sys.stdin.buffer)) is not None:
         write(sys.stdout.buffer, library.compile(request))

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Literal
 from evo import sandbox
 from evo.commands import output
 from evo.config import Model
-from evo.errors import EvoError, PluginError
+from evo.errors import DeviceError, EvoError, PluginError
 from mutators import environment, models
 
 if TYPE_CHECKING:
@@ -102,10 +102,21 @@ def memory() -> Finding:
 
 def nvrtc() -> Finding:
     """NVIDIA's compiler, which needs no GPU."""
-    if importlib.util.find_spec("nvidia") and importlib.util.find_spec("nvidia.cu13"):
-        return Finding("nvrtc", "ok", "wheels installed: CUDA's own front end, registers and spills without a GPU")
-    fix = "pip install 'kernel-evo[nvrtc]'"
-    return Finding("nvrtc", "optional", "not installed: only g++ reads kernels before they run", fix)
+    from evaluators import nvrtc
+
+    try:
+        installation = nvrtc.find()
+        if installation is None:
+            fix = "pip install 'kernel-evo[nvrtc]', or set CUDA_HOME to the folder of a CUDA toolkit"
+            return Finding("nvrtc", "optional", "not installed: only g++ reads kernels before they run", fix)
+        if sandbox.available():
+            return Finding("nvrtc", "optional", f"{installation.library}, but it cannot be confined: see sandbox")
+        version = nvrtc.version()
+    except DeviceError as error:
+        fix = "mend that installation, or name another libnvrtc.so with KERNEL_EVO_NVRTC"
+        return Finding("nvrtc", "missing", str(error), fix)
+    found = f"{version} at {installation.library}"
+    return Finding("nvrtc", "ok", f"{found}: CUDA's own front end, registers and spills without a GPU")
 
 
 def gpu() -> Finding:

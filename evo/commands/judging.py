@@ -65,18 +65,13 @@ def check(kernel: Path, name: str | None, *, seed: int, as_json: bool) -> int:
     from evaluators import prescreen
     from evo.runner import devices
 
-    source = _source(kernel)
-    guesses: tuple[str, ...] = ()
-    if name is not None:
-        whole = workload.load(name)
-    else:
-        whole, guesses = _guessed(source)
-        source = _with_header(source, whole.initial)
-    screened = prescreen.screen(source, whole, devices.make("host").describe(), seed)
+    judged = subject(kernel, name)
+    screened = prescreen.screen(judged.source, judged.workload, devices.make("host").describe(), seed)
     if as_json:
-        output.data({**dataclasses.asdict(screened), "guessed": guesses})
+        output.data({**dataclasses.asdict(screened), "guessed": judged.guesses})
     else:
-        output.show(_screening(screened, guesses))
+        output.show(_screening(screened))
+        output.show(guessed(judged.guesses, doubtful=bool(screened.findings)))
     return REJECTED if screened.state == "rejected" else 0
 
 
@@ -112,6 +107,29 @@ def verify(name: str, case: str | None, candidate: int | None, results: Path, *,
 
 
 # --- judging ----------------------------------------------------------------------------------------------------
+
+
+@dataclasses.dataclass(frozen=True)
+class Subject:
+    """A kernel with a workload: its own, or one guessed from its signature, and the guesses that matter."""
+
+    source: str
+    workload: Workload
+    guesses: tuple[str, ...] = ()
+
+
+def subject(kernel: Path, name: str | None) -> Subject:
+    """Read a kernel and its workload; where none is named, guess inputs and launch.
+
+    Raises:
+        EvoError: the file cannot be read.
+        WorkloadError: the workload is wrong, or none can be guessed.
+    """
+    source = _source(kernel)
+    if name is not None:
+        return Subject(source, workload.load(name))
+    whole, guesses = _guessed(source)
+    return Subject(_with_header(source, whole.initial), whole, guesses)
 
 
 def _source(kernel: Path) -> str:
@@ -232,7 +250,7 @@ def _cases(results: Sequence[CaseResult]) -> Table:
     return made
 
 
-def _screening(screened: Screened, guesses: Sequence[str]) -> Iterator[RenderableType]:
+def _screening(screened: Screened) -> Iterator[RenderableType]:
     colour = {"passed": "green", "rejected": "red"}.get(screened.state, "yellow")
     found = "" if screened.status is Status.OK else f": {screened.status.replace('_', ' ')}"
     yield f"[bold {colour}]{screened.state}[/bold {colour}]{found}"
@@ -243,8 +261,12 @@ def _screening(screened: Screened, guesses: Sequence[str]) -> Iterator[Renderabl
     for kernel, used in screened.resources.items():
         yield f"[dim]{kernel}: {used.registers} registers, {used.spill_bytes or 0} bytes spilled[/dim]"
     yield f"[dim]{screened.seconds:.2f} s[/dim]"
+
+
+def guessed(guesses: Sequence[str], *, doubtful: bool = False) -> Iterator[RenderableType]:
+    """Say what was guessed, where anything was; `doubtful` adds that a finding may come of it."""
     if guesses:
-        fault = " A finding may be the guess's fault." if screened.findings else ""
+        fault = " A finding may be the guess's fault." if doubtful else ""
         yield f"\nInputs and launch were guessed; --workload or a launch header gives the exact ones.{fault} Guessed:"
         yield from _plain_lines(f"  {guess}" for guess in guesses)
 

@@ -46,6 +46,21 @@ MAX_TUNABLES = 16
 MAX_VALUES = 64
 MAX_LAUNCHES = 32
 _WIDEST_VALUE = 1 << 31
+
+_KEYWORDS = frozenset(
+    """
+    alignas alignof and and_eq asm auto bitand bitor bool break case catch char char8_t char16_t char32_t class co_await
+    co_return co_yield compl concept const const_cast consteval constexpr constinit continue decltype default delete do
+    double dynamic_cast else enum explicit export extern false float for friend goto if inline int long mutable
+    namespace new noexcept not not_eq nullptr operator or or_eq private protected public register reinterpret_cast
+    requires return short signed sizeof static static_assert static_cast struct switch template this thread_local throw
+    true try typedef typeid typename union unsigned using virtual void volatile wchar_t while xor xor_eq
+    """.split()  # noqa: SIM905 - names read better without quotes
+)
+"""Keywords and alternative tokens of C++20 ([lex.key], [lex.digraph]): as a macro, each would change the language."""
+_RESERVED_MACRO = re.compile(r"_[A-Z_]")
+_CUDA_NAMES = frozenset({"defined", "threadIdx", "blockIdx", "blockDim", "gridDim", "warpSize"})
+"""What no macro may be called for other reasons: the preprocessor's operator and CUDA's built-in variables."""
 _IDENTIFIER = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 
 
@@ -178,7 +193,7 @@ def read(located: Located, functions: Sequence[lexer.Function]) -> Header:
         cooperative=keys["cooperative"].boolean() if "cooperative" in keys else False,
         cluster=_extent(keys["cluster"]) if "cluster" in keys else None,
         options=tuple(_option(node) for node in _items(keys.get("options"))),
-        specialize=_names(keys.get("specialize"), "a dim"),
+        specialize=_specialised(keys.get("specialize")),
         lines={key: node.line for key, node in keys.items()},
     )
 
@@ -222,6 +237,24 @@ def _identifier(node: Node, name: str, what: str) -> str:
     return name
 
 
+def _macro(node: Node, name: str, what: str, fix: str) -> str:
+    """Return a name that becomes a macro of the compiler, if it can be one."""
+    expected = f"a name for {what} that can be a macro"
+    if name in _KEYWORDS:
+        raise node.fail(expected, f"{name}, which is a keyword of C++", fix)
+    if name in _CUDA_NAMES:
+        raise node.fail(expected, f"{name}, which means something else in CUDA C++", fix)
+    if _RESERVED_MACRO.match(name):
+        raise node.fail(expected, f"{name}, which C++ reserves for its compilers", fix)
+    return name
+
+
+def _specialised(node: Node | None) -> tuple[str, ...]:
+    names = _names(node, "a dim")
+    fix = "leave it out of 'specialize' and pass it as an argument"
+    return tuple(_macro(item, name, "a dim", fix) for item, name in zip(_items(node), names, strict=True))
+
+
 def _tune(node: Node | None) -> dict[str, tuple[int, ...]]:
     if node is None:
         return {}
@@ -230,7 +263,7 @@ def _tune(node: Node | None) -> dict[str, tuple[int, ...]]:
         raise node.fail(f"at most {MAX_TUNABLES} tunables", str(len(entries)))
     tune = {}
     for name, values in entries.items():
-        _identifier(values, name, "a tunable")
+        _macro(values, _identifier(values, name, "a tunable"), "a tunable", "rename it")
         numbers = tuple(item.integer() for item in values.sequence())
         if not 1 <= len(numbers) <= MAX_VALUES:
             raise values.fail(f"1 to {MAX_VALUES} values", str(len(numbers)))

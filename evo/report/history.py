@@ -18,7 +18,7 @@ from evo.store.rows import Call, Event, Meta, Spent
 
 @dataclass(frozen=True)
 class Speedup:
-    """How much faster the best kernel is than the initial one: initial latency / best latency, above 1 is faster.
+    """How much faster the best kernel is than another: the other's latency / its own, above 1 is faster.
 
     Attributes:
         factor: the figure.
@@ -108,6 +108,13 @@ class History:
             return _speedup([finale])
         won = [comparison for comparison in self.comparisons.values() if comparison.promoted]
         return _speedup(won) if won else None
+
+    def speedup_over_reference(self) -> Speedup | None:
+        """Return the champion's speedup over reference.cu, or None where the two were not compared."""
+        found = self.meta.reference_finale
+        if found is None or not found.ratio or found.challenger != self.champion:
+            return None
+        return _speedup([found])
 
 
 def read(store: Store) -> History:

@@ -146,6 +146,17 @@ class Progress:
         factor = style.times(1 / comparison.ratio)
         return f"kernel {comparison.challenger} measured again beside the initial kernel: {factor}"
 
+    def _take_reference(self, evaluation: Evaluation) -> str:
+        if evaluation.status is not Status.OK:
+            return f"reference.cu: {_verdict(evaluation)} – {_short(evaluation.message)}"
+        return f"reference.cu: {_verdict(evaluation)}, {evaluation.score_us or 0:.0f} µs"
+
+    def _take_reference_compared(self, comparison: Any) -> str:
+        pair = f"kernel {comparison.challenger} measured beside reference.cu"
+        if not comparison.ratio:
+            return f"{pair}: {_words(comparison.status)} – {_short(comparison.message)}"
+        return f"{pair}: {style.times(1 / comparison.ratio)}"
+
     def _take_stopped(self, result: Any) -> str:
         self.phase = "done"
         return f"stopped: {_words(result.reason)}"

@@ -41,6 +41,7 @@ def run(history: History) -> Iterator[RenderableType]:
     summary = summarise(history)
     yield text.table(summary)
     yield text.headline(summary)
+    yield from text.beside_reference(summary)
     yield from text.doubts(summary.doubts)
 
 

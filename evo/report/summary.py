@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from evo.records import Latency, Role
+from evo.records import CaseResult, Evaluation, Latency, Role, Status
 from evo.report.history import History, Speedup
 
 CPU_IS_NOT_GPU = "host device: latencies are the CPU's; CPU-fast is not GPU-fast"
@@ -29,6 +29,27 @@ class Kernel:
 
 
 @dataclass(frozen=True)
+class Reference:
+    """The workload's reference.cu, the kernel to beat.
+
+    Attributes:
+        status: of its verdict; None while it has none.
+        message: why a figure is missing, in words; "" when none is.
+        score_us: geometric mean over the performance cases.
+        latencies: by performance case.
+        configs: launch configuration by performance case.
+        speedup: of the best kernel over it; None where the two were not compared.
+    """
+
+    status: Status | None
+    message: str
+    score_us: float | None
+    latencies: Mapping[str, Latency]
+    configs: Mapping[str, Mapping[str, int]]
+    speedup: Speedup | None
+
+
+@dataclass(frozen=True)
 class Summary:
     """What a run came to.
 
@@ -44,7 +65,7 @@ class Summary:
         cost: calls, tokens and US dollars.
         initial: the kernel that it began with.
         best: the champion.
-        reference: latency by case of the workload's own CUDA reference; None where it has none.
+        reference: the workload's reference.cu; None where it has none.
         speedup: of the best over the initial kernel; None where nothing was compared.
         doubts: why the figures deserve distrust.
         versions: distribution name -> version.
@@ -61,7 +82,7 @@ class Summary:
     cost: Mapping[str, Any]
     initial: Kernel
     best: Kernel
-    reference: Mapping[str, Latency] | None
+    reference: Reference | None
     speedup: Speedup | None
     doubts: tuple[str, ...]
     versions: Mapping[str, str]
@@ -82,7 +103,7 @@ def summarise(history: History) -> Summary:
         cost=asdict(history.spent),
         initial=kernel_of(history, 0),
         best=kernel_of(history, history.champion),
-        reference=None,
+        reference=_reference(history),
         speedup=history.speedup(),
         doubts=_doubts(history),
         versions=meta.versions,
@@ -97,15 +118,55 @@ def as_json(summary: Summary) -> str:
 def kernel_of(history: History, number: int) -> Kernel:
     """Return the figures of one candidate."""
     candidate, evaluation = history.candidates[number], history.evaluations.get(number)
-    cases = [case for case in evaluation.cases if case.role is Role.PERFORMANCE] if evaluation else []
     return Kernel(
         candidate=number,
         operator=candidate.operator,
         note=candidate.note,
         score_us=evaluation.score_us if evaluation else None,
-        latencies={case.case: case.latency for case in cases if case.latency is not None},
-        configs={case.case: dict(case.config) for case in cases},
+        latencies=_latencies(evaluation),
+        configs=_configs(evaluation),
     )
+
+
+def _latencies(evaluation: Evaluation | None) -> dict[str, Latency]:
+    return {case.case: case.latency for case in _timed(evaluation) if case.latency is not None}
+
+
+def _configs(evaluation: Evaluation | None) -> dict[str, Mapping[str, int]]:
+    return {case.case: dict(case.config) for case in _timed(evaluation)}
+
+
+def _timed(evaluation: Evaluation | None) -> list[CaseResult]:
+    return [case for case in evaluation.cases if case.role is Role.PERFORMANCE] if evaluation else []
+
+
+def _reference(history: History) -> Reference | None:
+    if history.meta.workload.reference_kernel is None:
+        return None
+    evaluation, speedup = history.meta.reference, history.speedup_over_reference()
+    return Reference(
+        status=evaluation.status if evaluation else None,
+        message="" if speedup else _why_not_compared(history),
+        score_us=evaluation.score_us if evaluation else None,
+        latencies=_latencies(evaluation),
+        configs=_configs(evaluation),
+        speedup=speedup,
+    )
+
+
+def _why_not_compared(history: History) -> str:
+    evaluation, comparison = history.meta.reference, history.meta.reference_finale
+    if evaluation is None:
+        return "not measured yet; a run does it at its end (a stopped one when it is resumed)"
+    if evaluation.status is not Status.OK:
+        return f"not compared: {_words(evaluation.status)} at {evaluation.stage}: {evaluation.message}"
+    if comparison is None or comparison.challenger != history.champion:
+        return "not yet compared with the best kernel; resume the run to do it"
+    return f"the comparison failed: {_words(comparison.status)}: {comparison.message}"
+
+
+def _words(status: Status) -> str:
+    return status.replace("_", " ")
 
 
 def _doubts(history: History) -> tuple[str, ...]:
@@ -118,20 +179,23 @@ def _doubts(history: History) -> tuple[str, ...]:
     elif speedup.low <= 1:
         doubts.append("the interval of the speedup contains 1: it may be none")
     for number in dict.fromkeys((0, history.champion)):
-        doubts += _doubts_of(history, number)
+        doubts += _doubts_of(f"kernel {number}", history.evaluations.get(number))
+    doubts += _doubts_of("reference.cu", history.meta.reference)
+    over_reference = history.speedup_over_reference()
+    if over_reference is not None and over_reference.low <= 1 <= over_reference.high:
+        doubts.append("the interval of the speedup over reference.cu contains 1: neither is proved faster")
     if history.spent.unpriced:
         doubts.append(f"{history.spent.unpriced} model calls have no known price; the cost is too low")
     return tuple(dict.fromkeys(doubts))
 
 
-def _doubts_of(history: History, number: int) -> list[str]:
-    evaluation = history.evaluations.get(number)
+def _doubts_of(name: str, evaluation: Evaluation | None) -> list[str]:
     if evaluation is None:
         return []
-    doubts = [f"kernel {number}: {doubt}" for doubt in evaluation.doubts]
+    doubts = [f"{name}: {doubt}" for doubt in evaluation.doubts]
     if evaluation.screen == "skipped":
-        doubts.append(f"kernel {number}: not screened for races and bounds: {evaluation.screen_note}")
+        doubts.append(f"{name}: not screened for races and bounds: {evaluation.screen_note}")
     for case in evaluation.cases:
         if case.latency is not None:
-            doubts += [f"kernel {number}, {case.case}: {doubt}" for doubt in case.latency.doubts]
+            doubts += [f"{name}, {case.case}: {doubt}" for doubt in case.latency.doubts]
     return doubts

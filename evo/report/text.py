@@ -30,6 +30,7 @@ def final(history: History) -> Iterator[RenderableType]:
         yield from diff(history.candidates[0].source, history.source(history.champion), "initial", "best")
     yield table(summary)
     yield headline(summary)
+    yield from beside_reference(summary)
     yield from doubts(summary.doubts)
     yield "\n[bold]Next[/bold]"
     for command, why in next_commands(summary, history.folder):
@@ -49,13 +50,15 @@ def diff(before: str, after: str, before_name: str, after_name: str) -> Iterator
 
 
 def table(summary: Summary) -> Table:
-    """Return the latencies of the initial and the best kernel by case, with 95 % intervals."""
-    made = _table("case", "initial µs", "best µs", "speedup", "launch")
+    """Return the latencies of the initial kernel, the best and reference.cu by case, with 95 % intervals."""
+    reference = summary.reference.latencies if summary.reference else {}
+    made = _table("case", "initial µs", *(["reference.cu µs"] if reference else []), "best µs", "speedup", "launch")
     for case, first in summary.initial.latencies.items():
         best = summary.best.latencies.get(case)
         factor = _case_factor(summary.speedup, case, first, best)
         config = " ".join(f"{name}={value}" for name, value in summary.best.configs.get(case, {}).items())
-        made.add_row(case, interval(first), interval(best), style.times(factor) if factor else "", config)
+        beside = [interval(reference.get(case))] if reference else []
+        made.add_row(case, interval(first), *beside, interval(best), style.times(factor) if factor else "", config)
     return made
 
 
@@ -75,6 +78,21 @@ def speedup(found: Speedup) -> str:
     level = f"{found.confidence:.1%} interval" if found.confidence else "bounds"
     bounds = f"{style.times(found.low)} to {style.times(found.high)}"
     return f"{style.times(found.factor)} as fast ({level} {bounds}; {found.how}) as"
+
+
+def beside_reference(summary: Summary) -> Iterator[str]:
+    """Yield the sentence that says how the best kernel stands beside reference.cu; nothing where there is none."""
+    from rich.markup import escape
+
+    found = summary.reference
+    if found is None:
+        return
+    score = f" {_us(found.score_us)} µs," if found.score_us else ""
+    if found.speedup is None:
+        yield f"reference.cu:{score} {escape(found.message)}"
+        return
+    factor, low, high = (style.times(end) for end in (found.speedup.factor, found.speedup.low, found.speedup.high))
+    yield f"reference.cu:{score} best is {factor} ({low}–{high}) as fast"
 
 
 def doubts(found: tuple[str, ...]) -> Iterator[str]:

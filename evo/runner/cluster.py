@@ -9,12 +9,15 @@ from __future__ import annotations
 import contextlib
 import os
 import secrets
+import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+import threading
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from evaluators import scratch
 from evo.errors import RunError
 
 # Everything that Ray starts inherits this variable or keeps a log open in the folder that it names (some of Ray's
@@ -27,14 +30,15 @@ MARK = "EVO_RAY_FOLDER"
 _REAPER = """
 import os, shutil, sys, time
 sys.stdin.read()
-mark, folder = sys.argv[1], sys.argv[2]
-spared = {str(os.getpid()), sys.argv[3]}
+mark, driver, *folders = sys.argv[1:]
+spared = {str(os.getpid()), driver}
 def marked(process):
     with open(process + "/environ", "rb") as environ:
         if mark.encode() in environ.read().split(bytes(1)):
             return True
     links = [process + "/fd/" + name for name in os.listdir(process + "/fd")]
-    return any(os.readlink(link).startswith(folder + "/") for link in links)
+    targets = [os.readlink(link) for link in links]
+    return any(target.startswith(folder + "/") for target in targets for folder in folders)
 for _ in range(3):
     for name in os.listdir("/proc"):
         try:
@@ -43,7 +47,8 @@ for _ in range(3):
         except OSError:
             pass
     time.sleep(0.3)
-shutil.rmtree(folder, ignore_errors=True)
+for folder in folders:
+    shutil.rmtree(folder, ignore_errors=True)
 """
 
 OBJECT_STORE_BYTES = 256 << 20
@@ -66,15 +71,47 @@ def local_ray(num_cpus: int, num_gpus: int = 0) -> Iterator[Any]:
     _patch(ray)
     # Socket paths are limited to 107 bytes, so the folder's name is short.
     folder = tempfile.mkdtemp(prefix="evo-", dir="/tmp")
-    os.environ[MARK] = folder
-    reaper = _start_reaper(folder)
+    # What is killed cannot remove its scratch files, so that those get folders that go with the run.
+    ours = {MARK: folder, "TMPDIR": tempfile.mkdtemp(prefix="evo-")}
+    if os.access(scratch.MEMORY, os.W_OK):
+        ours[scratch.MEMORY_VARIABLE] = tempfile.mkdtemp(prefix="evo-", dir=scratch.MEMORY)
+    reaper = _start_reaper(list(ours.values()))
     try:
-        _init(ray, num_cpus, num_gpus, folder)
-        yield ray
+        with _environment(ours):
+            _init(ray, num_cpus, num_gpus, folder)
+            yield ray
     finally:
-        ray.shutdown()
-        del os.environ[MARK]
-        _finish(reaper)
+        with _deaf():
+            ray.shutdown()
+            _finish(reaper)
+
+
+@contextlib.contextmanager
+def _environment(variables: Mapping[str, str]) -> Iterator[None]:
+    """Set variables for the length of the block; what is started in it inherits them."""
+    before = {name: os.environ.get(name) for name in variables}
+    os.environ.update(variables)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
+
+
+@contextlib.contextmanager
+def _deaf() -> Iterator[None]:
+    """Put Ctrl-C off: the end takes a second or two, and Ray that is stopped halfway ends this process with code 1."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def _init(ray: Any, num_cpus: int, num_gpus: int, folder: str) -> None:
@@ -136,9 +173,10 @@ def _patch(ray: Any) -> None:
     Config.initialize("")
 
 
-def _start_reaper(folder: str) -> subprocess.Popen[bytes]:
+def _start_reaper(folders: Sequence[str]) -> subprocess.Popen[bytes]:
+    """Start the reaper of a run; the first of its folders is the mark."""
     return subprocess.Popen(
-        [sys.executable, "-I", "-S", "-c", _REAPER, f"{MARK}={folder}", folder, str(os.getpid())],
+        [sys.executable, "-I", "-S", "-c", _REAPER, f"{MARK}={folders[0]}", str(os.getpid()), *folders],
         stdin=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
@@ -148,7 +186,7 @@ def _start_reaper(folder: str) -> subprocess.Popen[bytes]:
 
 
 def _finish(reaper: subprocess.Popen[bytes]) -> None:
-    """Let the reaper see end-of-file: it sweeps what `ray.shutdown` left, and the folder."""
+    """Let the reaper see end-of-file: it sweeps what `ray.shutdown` left, and the folders."""
     assert reaper.stdin is not None
     reaper.stdin.close()
     reaper.wait()

@@ -13,6 +13,7 @@ from evaluators.actor import screen_task, start_actor
 from evaluators.device import Screened, Setup
 from evo.config import Model
 from evo.records import Device, ModelRequest
+from mutators import environment
 from mutators.worker import MutatorWorker
 
 # An evaluator guards each job with a deadline of its own; this one is for an actor that no longer answers at all.
@@ -115,4 +116,5 @@ class Crew:
 
     def _new_worker(self) -> Any:
         worker = self.ray.remote(num_cpus=0, max_restarts=0, max_concurrency=self._calls + 1)(MutatorWorker)
-        return worker.remote(self._models, self._calls)
+        # On a cluster that was started elsewhere no worker has this process's keys.
+        return worker.remote(self._models, self._calls, environment.forwarded())

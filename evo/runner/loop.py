@@ -133,23 +133,34 @@ class Loop:
             self._seat_queue()
             self._collect()
 
+    def evaluate_now(self, number: int, source: str) -> Evaluation | None:
+        """Judge a kernel outside the search; None when interrupted or the evaluator is lost."""
+        found: Evaluation | None = self._now(lambda seat: self.crew.evaluate(seat, number, source, None))
+        return found
+
     def compare_now(self, challenger: tuple[int, str], champion: tuple[int, str]) -> Comparison | None:
         """Compare two kernels (id, source) outside the search; None when interrupted or the evaluator is lost."""
+        found: Comparison | None = self._now(lambda seat: self.crew.compare(seat, challenger, champion, 1))
+        return found
+
+    def _now(self, call: Callable[[Seat], Any]) -> Any:
         seat = self.crew.free_seat()
         assert seat is not None, "nothing else is in flight when the search has ended"
-        ref = self.crew.compare(seat, challenger, champion, 1)
-        while not self.interrupted() and time.monotonic() < seat.deadline:
-            if self.crew.ray.wait([ref], timeout=POLL_S)[0]:
-                break
-        else:
-            return None
+        ref = call(seat)
+        while not self.crew.ray.wait([ref], timeout=POLL_S)[0]:
+            if self.interrupted():
+                return None
+            if time.monotonic() > seat.deadline:
+                return self._gone(seat, "the evaluator no longer answers")
         seat.ref = None
         try:
-            comparison: Comparison = self.crew.ray.get(ref)
+            return self.crew.ray.get(ref)
         except self.crew.ray.exceptions.RayError as error:
-            self.observer.event("evaluator_lost", task=None, message=str(error).splitlines()[0])
-            return None
-        return comparison
+            return self._gone(seat, str(error).splitlines()[0])
+
+    def _gone(self, seat: Seat, why: str) -> None:
+        self.observer.event("evaluator_lost", task=None, message=why)
+        self.crew.replace(seat)
 
     # --- asking -----------------------------------------------------------------------------------------------
 

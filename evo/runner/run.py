@@ -19,7 +19,7 @@ from evaluators.oracle import self_test
 from evo.config import Budget, Config, is_offline
 from evo.errors import WorkloadError
 from evo.population import island_count
-from evo.records import Candidate, Comparison, Device, Status, Workload
+from evo.records import REFERENCE_ID, Candidate, Comparison, Device, Status, Workload
 from evo.runner import cluster, devices
 from evo.runner.crew import Crew
 from evo.runner.loop import Loop
@@ -163,16 +163,43 @@ def _work(loop: Loop, store: Store) -> str:
 
 
 def _finale(loop: Loop, store: Store, workload: Workload) -> Comparison | None:
-    """Measure the champion again, interleaved with the initial kernel as it was given."""
-    champion = loop.search.champion
-    evaluation = store.evaluation(champion)
-    if evaluation is None or evaluation.source == workload.initial:
+    """Measure the champion again, beside the initial kernel and, where there is one, beside reference.cu."""
+    evaluation = store.evaluation(loop.search.champion)
+    if evaluation is None:
         return None
-    comparison = loop.compare_now((champion, evaluation.source), (0, workload.initial))
+    best = (loop.search.champion, evaluation.source)
+    comparison = _against_initial(loop, store, best, workload.initial)
+    if workload.reference_kernel is not None and not loop.interrupted():
+        _against_reference(loop, store, best, workload.reference_kernel)
+    return comparison
+
+
+def _against_initial(loop: Loop, store: Store, best: tuple[int, str], initial: str) -> Comparison | None:
+    """Compare with the initial kernel as it was given."""
+    if best[1] == initial:
+        return None
+    comparison = loop.compare_now(best, (0, initial))
     if comparison is not None and comparison.status is Status.OK:
         store.set_finale(comparison)
         loop.observer.event("finale", comparison=comparison)
     return comparison
+
+
+def _against_reference(loop: Loop, store: Store, best: tuple[int, str], source: str) -> None:
+    """Judge reference.cu once in the run's life, and compare with it as tuned: it is to be beaten at its best."""
+    evaluation = store.meta().reference
+    if evaluation is None:
+        evaluation = loop.evaluate_now(REFERENCE_ID, source)
+        if evaluation is None:
+            return
+        store.set_reference(evaluation)
+        loop.observer.event("reference", evaluation=evaluation)
+    if evaluation.status is not Status.OK:
+        return
+    comparison = loop.compare_now(best, (REFERENCE_ID, evaluation.source))
+    if comparison is not None:
+        store.set_reference_finale(comparison)
+        loop.observer.event("reference_compared", comparison=comparison)
 
 
 def _ray(config: Config) -> AbstractContextManager[Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from evo.config import Config
 from evo.records import (
@@ -32,6 +32,7 @@ from evo.records import (
 )
 
 Row = dict[str, Any]
+R = TypeVar("R")
 
 
 @dataclass(frozen=True)
@@ -47,6 +48,8 @@ class Meta:
         created_at: Unix time in seconds.
         stopped: why it last stopped, in one word; None while it runs or when it was killed.
         finale: the champion beside the initial kernel as given, measured when the search had ended.
+        reference: the verdict on the workload's reference.cu; None without one, and until the search has ended.
+        reference_finale: the champion beside reference.cu, measured when the search had ended.
     """
 
     config: Config
@@ -57,6 +60,8 @@ class Meta:
     created_at: float
     stopped: str | None = None
     finale: Comparison | None = None
+    reference: Evaluation | None = None
+    reference_finale: Comparison | None = None
 
 
 @dataclass(frozen=True)
@@ -142,8 +147,14 @@ def to_meta(row: Row) -> Meta:
         search_version=row["search_version"],
         created_at=row["created_at"],
         stopped=row["stopped"],
-        finale=None if row["finale"] is None else from_json(Comparison, row["finale"]),
+        finale=_optional(Comparison, row["finale"]),
+        reference=_optional(Evaluation, row["reference"]),
+        reference_finale=_optional(Comparison, row["reference_finale"]),
     )
+
+
+def _optional(kind: type[R], text: str | None) -> R | None:
+    return None if text is None else from_json(kind, text)
 
 
 def task_row(task: Task) -> Row:

@@ -159,7 +159,12 @@ CREATE TABLE events (
 CREATE UNIQUE INDEX events_start ON events(kind) WHERE kind = 'start';
 """
 
-MIGRATIONS: tuple[tuple[str, str], ...] = (("001_first", _FIRST),)
+_REFERENCE = """
+ALTER TABLE runs ADD COLUMN reference TEXT;
+ALTER TABLE runs ADD COLUMN reference_finale TEXT;
+"""
+
+MIGRATIONS: tuple[tuple[str, str], ...] = (("001_first", _FIRST), ("002_reference", _REFERENCE))
 """(name, SQL script) in the order of application."""
 
 ANCESTORS = """

@@ -197,6 +197,16 @@ class Store:
         with self._database.transaction():
             self._database.execute("UPDATE runs SET finale = :finale", finale=to_json(finale))
 
+    def set_reference(self, evaluation: Evaluation) -> None:
+        """Store the verdict on the workload's reference.cu; a resumed run does not ask for it again."""
+        with self._database.transaction():
+            self._database.execute("UPDATE runs SET reference = :reference", reference=to_json(evaluation))
+
+    def set_reference_finale(self, finale: Comparison) -> None:
+        """Store the champion's comparison with reference.cu, made when the search has ended."""
+        with self._database.transaction():
+            self._database.execute("UPDATE runs SET reference_finale = :finale", finale=to_json(finale))
+
     def set_config(self, config: Config) -> None:
         """Store the config that a resumed run goes on with; only its budget may differ (the history stays valid)."""
         with self._database.transaction():

@@ -1,4 +1,4 @@
-"""Reads a workload folder strictly: every key known, every case whole, the first kernel launchable on each.
+"""Reads a workload folder strictly: every key known, every case whole, its kernels launchable on each.
 
 A wrong folder is refused here, with file, line and key, so that no later room needs to ask again. Nothing runs.
 """
@@ -13,13 +13,12 @@ from pathlib import Path
 import numpy as np
 
 from evo import marked
-from evo.errors import EvoError, ExpressionError, WorkloadError, did_you_mean
-from evo.kernel import Kernel, parse
+from evo.errors import ExpressionError, WorkloadError, did_you_mean
 from evo.kernel.expression import RESERVED, Expression
 from evo.kernel.header import DEVICE_NAMES
 from evo.marked import Node
-from evo.records import Case, Device, Direction, Draw, Launch, Parameter, Role, Tolerance, Workload
-from evo.workload import inputs
+from evo.records import Case, Direction, Draw, Parameter, Role, Tolerance, Workload
+from evo.workload import inputs, kernels
 from evo.workload import sizes as quantities
 
 NAME = "workload.yaml"
@@ -46,9 +45,6 @@ _MAX_CASE_BYTES = 1 << 36
 
 _MAX_FILES_BYTES = 1 << 28
 """256 MiB: files travel inside the workload record to every worker."""
-
-_ANY_DEVICE = Device(kind="any", name="any CUDA device", fingerprint="", arch="")
-"""The least that every device allows; the first kernel must fit it."""
 
 
 def read(folder: Path) -> Workload:
@@ -77,12 +73,13 @@ def read(folder: Path) -> Workload:
         flops=_formula(keys["flops"], dims),
         bytes_moved=_formula(keys["bytes_moved"], dims),
         reference=_text(folder, "reference.py"),
-        initial=_text(folder, "initial.cu"),
-        baseline=_text(folder, "baseline.py") if (folder / "baseline.py").is_file() else None,
+        initial=_text(folder, kernels.INITIAL),
+        baseline=_optional(folder, "baseline.py"),
         files=_files(folder, parameters, cases),
+        reference_kernel=_optional(folder, kernels.REFERENCE),
     )
     _check_sizes(keys, workload)
-    _check_initial(folder, keys["entry"], workload)
+    kernels.check(folder, keys["entry"], workload)
     return workload
 
 
@@ -93,6 +90,10 @@ def _text(folder: Path, name: str) -> str:
         raise WorkloadError(f"{folder / name}: expected a file, found none; a workload needs it") from None
     except (OSError, UnicodeDecodeError) as error:
         raise WorkloadError(f"{folder / name}: expected a readable UTF-8 text, found {error}") from None
+
+
+def _optional(folder: Path, name: str) -> str | None:
+    return _text(folder, name) if (folder / name).is_file() else None
 
 
 def _unique(node: Node, names: list[str], what: str) -> None:
@@ -363,39 +364,3 @@ def _check_files(workload: Workload, case: Case) -> None:
         draw = case.draws.get(parameter.name, parameter.draw)
         if draw.kind == "file":
             inputs.from_file(workload, case, parameter)
-
-
-def _check_initial(folder: Path, entry: Node, workload: Workload) -> None:
-    """The first kernel has a header that resolves on every case and a signature that fits the parameters."""
-    path = folder / "initial.cu"
-    try:
-        kernel = parse(workload.initial)
-        if kernel.functions and workload.entry not in [function.name for function in kernel.functions]:
-            near = did_you_mean(workload.entry, [function.name for function in kernel.functions])
-            raise entry.fail("a __global__ function of initial.cu", workload.entry, near)
-        for case in workload.cases:
-            plan = kernel.plan(workload, case, _ANY_DEVICE)
-    except WorkloadError:
-        raise
-    except EvoError as error:
-        raise WorkloadError(f"{path}: {error}") from None
-    _check_signature(path, kernel, workload, plan.launches)
-
-
-def _check_signature(path: Path, kernel: Kernel, workload: Workload, launches: tuple[Launch, ...]) -> None:
-    """Pointers where buffers are passed, none where scalars are, `const` where inputs are."""
-    functions = {function.name: function for function in kernel.functions}
-    by_name = {parameter.name: parameter for parameter in workload.parameters}
-    for launch in launches:
-        if launch.kernel not in functions:
-            continue
-        for argument, text in zip(launch.args, functions[launch.kernel].parameters, strict=True):
-            parameter = by_name.get(argument) if isinstance(argument, str) else None
-            scalar = isinstance(argument, int) or (parameter is not None and parameter.direction is Direction.SCALAR)
-            pointer = "*" in text or "[" in text
-            where = f"{path}, kernel {launch.kernel!r}"
-            if scalar == pointer:
-                wanted = "a value" if scalar else "a pointer"
-                raise WorkloadError(f"{where}: expected {wanted} for {argument!r}, found the parameter {text!r}")
-            if parameter is not None and parameter.direction is Direction.IN and "const" not in text.split():
-                raise WorkloadError(f"{where}: expected a const pointer for the input {argument!r}, found {text!r}")

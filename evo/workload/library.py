@@ -31,9 +31,12 @@ def names(*, cwd: Path | None = None) -> tuple[str, ...]:
 
 
 def public(workload: Workload) -> Workload:
-    """Return what a model may see: no hidden cases, no reference, no files, no draws that only they used."""
+    """Return what a model may see: no hidden cases, no reference, no files, no draws that only they used.
+
+    A reference kernel stays hidden too: who names one wants to beat it, and a search that has read it proves nothing.
+    """
     shown = workload.role(Role.CORRECTNESS, Role.PERFORMANCE)
-    return dataclasses.replace(workload, cases=shown, reference="", files={})
+    return dataclasses.replace(workload, cases=shown, reference="", files={}, reference_kernel=None)
 
 
 def _places(cwd: Path) -> tuple[Path, ...]:

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import pickle
+import re
+from concurrent.futures import Future
 
 import psutil
 import pytest
@@ -8,7 +10,8 @@ import pytest
 from evaluators.device import Screened
 from evaluators.evaluator import Evaluator
 from evo import kernel as kernels
-from evo.records import Role, Status, from_json, to_json
+from evo import sandbox
+from evo.records import Binary, CompileRequest, Finding, Role, Status, from_json, to_json
 from tests.support import scale
 from tests.support.numpy_device import NumpyDevice
 
@@ -136,6 +139,26 @@ def test_what_screening_rejected_is_not_run(evaluator):
     assert verdict.stage_seconds == {"screen": 0.5}
 
 
+ADVICE = Finding("early-exit", "thread 5 leaves", line=9, advice=True)
+
+
+def test_advice_of_the_screen_is_kept_whatever_the_verdict(evaluator):
+    screened = Screened(Status.OK, findings=(ADVICE,), state="passed")
+    assert evaluator.evaluate(1, scale.kernel(), screened).findings == (ADVICE,)
+    failed = evaluator.evaluate(1, scale.kernel("unsafe"), screened)
+    assert [(finding.kind, finding.advice) for finding in failed.findings] == [
+        ("out-of-bounds", False),
+        ("early-exit", True),
+    ]
+
+
+def test_advice_that_the_device_gives_again_is_kept_once(evaluator):
+    screened = Screened(Status.OK, findings=(ADVICE,), state="passed")
+    failed = evaluator.evaluate(1, scale.kernel("unsafe_with_advice"), screened)
+    assert [finding.kind for finding in failed.findings] == ["out-of-bounds", "early-exit"]
+    assert failed.findings[1] == ADVICE
+
+
 def test_tuning_finds_the_best_configuration_of_each_case_and_writes_it_down(tuning_evaluator):
     verdict = tuning_evaluator.evaluate(1, scale.kernel())
     tuned = kernels.parse(verdict.source)
@@ -159,6 +182,75 @@ def test_a_configuration_that_is_wrong_on_another_case_does_not_win(tuning_evalu
     refused = [trial for trial in verdict.trials if trial.message.startswith("not used")]
     assert [(trial.case, trial.config) for trial in refused] == [("large", {"BX": 128})]
     assert "case 'small': output y" in refused[0].message
+
+
+def test_a_configuration_that_is_wrong_on_fresh_inputs_makes_way_for_the_next_best():
+    with Evaluator(NumpyDevice(), scale.setup(trials=8)) as evaluator:
+        verdict = evaluator.evaluate(1, scale.kernel("wrong_on_other_inputs_at_bx_128"))
+    assert verdict.status is Status.OK
+    tuned = kernels.parse(verdict.source)
+    assert (tuned.config_for({"N": 4096}), tuned.config_for({"N": 1000})) == ({"BX": 96}, {"BX": 64})
+    refused = [trial for trial in verdict.trials if trial.message.startswith("not used: case 'large', on other inputs")]
+    assert [(trial.case, trial.config) for trial in refused] == [("large", {"BX": 128})]
+
+
+@pytest.mark.skipif(sandbox.available() != "", reason=f"no sandbox: {sandbox.available()}")
+def test_a_configuration_that_the_checker_refuses_makes_way_for_the_next_best_and_advice_is_kept(tuning_evaluator):
+    source = scale.kernel().replace(
+        "if (i < N) y[i]",
+        "\n#if BX == 128\nif (i < N) y[i] = x[i + 1];\n#elif BX == 64\nif (i >= N) return;\n__syncthreads();\n#endif\n"
+        "if (i < N) y[i]",
+    )
+    verdict = tuning_evaluator.evaluate(1, source, Screened(Status.OK, state="passed"))
+    assert verdict.status is Status.OK
+    tuned = kernels.parse(verdict.source)
+    assert (tuned.config_for({"N": 4096}), tuned.config_for({"N": 1000})) == ({"BX": 96}, {"BX": 64})
+    refused = [trial for trial in verdict.trials if trial.message.startswith("not used: case 'large': line 12")]
+    assert [(trial.case, trial.config, trial.status) for trial in refused] == [("large", {"BX": 128}, Status.UNSAFE)]
+    assert [(finding.kind, finding.advice) for finding in verdict.findings] == [("early-exit", True)]
+
+
+def test_rules_that_other_cases_need_are_kept_behind_the_new_ones(tuning_evaluator):
+    header = scale.HEADER.replace("*/", 'choose: [{when: "N >= 500", set: {BX: 64}}]\n*/')
+    verdict = tuning_evaluator.evaluate(1, scale.kernel("wrong_at_bx_32_beyond_500", header))
+    assert verdict.status is Status.OK
+    tuned = kernels.parse(verdict.source)
+    chosen = {n: tuned.config_for({"N": n})["BX"] for n in (40, 577, 1000, 4096)}
+    assert chosen == {40: 32, 577: 64, 1000: 64, 4096: 128}
+
+
+def test_a_configuration_that_hangs_is_stopped_soon_and_not_tried_on_other_cases(tuning_evaluator):
+    verdict = tuning_evaluator.evaluate(1, scale.kernel("stuck_at_bx_96"))
+    assert verdict.status is Status.OK
+    stuck = [trial for trial in verdict.trials if trial.config == {"BX": 96}]
+    assert [trial.status for trial in stuck] == [Status.TIMEOUT]
+    found = re.fullmatch(r"not finished within (.*) s", stuck[0].message)
+    assert found
+    assert float(found[1]) < 0.5, "no launch of this kernel takes 3 ms"
+
+
+class Builds:
+    """Builds at once, and remembers what was asked."""
+
+    def __init__(self) -> None:
+        self.asked: list[CompileRequest] = []
+
+    def submit(self, request: CompileRequest) -> Future[Binary]:
+        self.asked.append(request)
+        done: Future[Binary] = Future()
+        done.set_result(NumpyDevice().compile(request))
+        return done
+
+
+def test_rules_that_tuning_writes_need_no_other_builds():
+    builds = Builds()
+    with Evaluator(NumpyDevice(), scale.setup(trials=8, builder=builds)) as evaluator:
+        source = scale.kernel("fast")
+        tuned = evaluator.evaluate(1, source).source
+        assert "choose" in tuned
+        evaluator.compare((1, tuned), (0, scale.kernel()), number=1)
+    own = [request for request in builds.asked if "behaviour: fast" in request.source]
+    assert sorted(request.defines["BX"] for request in own) == [32, 64, 96, 128]
 
 
 def test_slow_configurations_are_abandoned_and_said_so():

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from evaluators.host import HostDevice
-from evaluators.hostlib.cache import Cache, private_folder
 from evo.errors import DeviceError
 from evo.records import Binary, CompileRequest, Launch, LaunchPlan, Scalar, Status
 from tests.support.corpus import Ran, run
@@ -172,30 +171,6 @@ __global__ void b(int* y) { __shared__ char s[N]; s[threadIdx.x] = y[0]; __synct
     resources = build(source, "a", "b<7, 2>").resources
     assert resources["a"].static_shared_bytes == 40
     assert resources["b<7, 2>"].static_shared_bytes == 7
-
-
-# --- the cache -------------------------------------------------------------------------------------------------------
-
-
-def test_the_cache_stays_within_its_limit_and_keeps_what_was_used_last(tmp_path: Path) -> None:
-    cache = Cache(private_folder(tmp_path / "cache"), limit_bytes=10_000)
-    for number in range(20):
-        cache.put(Binary(Status.OK, f"key{number}", image=bytes(1000)))
-    assert sum(path.stat().st_size for path in cache.folder.iterdir()) <= 10_000
-    assert cache.get("key19") is not None
-    assert cache.get("key0") is None
-
-
-def test_a_damaged_entry_of_the_cache_is_no_hit(tmp_path: Path) -> None:
-    cache = Cache(private_folder(tmp_path / "cache"), limit_bytes=10_000)
-    (cache.folder / "key").write_bytes(b"{broken")
-    assert cache.get("key") is None
-    (cache.folder / "key").write_bytes(b"{broken\nimage")
-    assert cache.get("key") is None
-
-
-def test_the_cache_folder_is_private(tmp_path: Path) -> None:
-    assert private_folder(tmp_path / "a" / "b").stat().st_mode & 0o777 == 0o700
 
 
 # --- launching -------------------------------------------------------------------------------------------------------

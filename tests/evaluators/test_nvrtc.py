@@ -6,13 +6,17 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Mapping
+import threading
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from evaluators import nvrtc
 from evaluators.nvrtc import process as nvrtc_process
+from evaluators.nvrtc import stored
 from evaluators.nvrtc.log import explain, resources
 from evo.records import Binary, CompileRequest, Resources, Status
 from tests.support.programs import ends
@@ -26,6 +30,14 @@ KERNEL = """extern "C" __global__ void k(float* x) {
     x[threadIdx.x] = s[99 - threadIdx.x];
 }
 """
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _results_of_these_tests_alone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    folder = tmp_path_factory.mktemp("cache")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(stored, "_folder", lambda: folder)
+        yield
 
 
 def build(
@@ -68,6 +80,18 @@ def test_ptx_is_quicker_and_readable() -> None:
 def test_templates_are_instantiated_by_name() -> None:
     source = "template <class T, int N> __global__ void k(T* x) { x[N] = 1; }"
     assert set(build(source, ("k<float, 3>", "k<int, 4>")).resources) == {"k<float, 3>", "k<int, 4>"}
+
+
+@pytest.mark.parametrize("cubin", [True, False])
+def test_a_launcher_learns_the_symbols_of_the_kernels(cubin: bool) -> None:
+    source = (
+        'extern "C" __global__ void a(float* x) {}\n__global__ void b(float* x) {}\n'
+        "namespace n { template <class T, int N> __global__ void c(T* x) { x[N] = 1; } }"
+    )
+    binary = build(source, ("a", "b", "n::c<float, 3>"), cubin=cubin)
+    assert binary.lowered == {"a": "a", "b": "_Z1bPf", "n::c<float, 3>": "_ZN1n1cIfLi3EEEvPT_"}
+    assert all(symbol.encode() in binary.image for symbol in binary.lowered.values())
+    assert build(source, ("a", "b", "n::c<float, 3>"), cubin=cubin) == replace(binary, seconds=0.0)
 
 
 def test_defines_and_options_reach_the_compiler() -> None:
@@ -210,36 +234,162 @@ def test_a_compile_that_does_not_end_is_stopped(monkeypatch: pytest.MonkeyPatch)
     assert build(KERNEL).status is Status.OK
 
 
-def test_a_child_that_died_is_replaced() -> None:
-    build(KERNEL)
-    installation = nvrtc.find()
-    assert installation is not None
-    child = nvrtc_process._child(installation)._process
-    assert child is not None
-    os.killpg(child.pid, signal.SIGKILL)
-    child.wait()
-    assert build(KERNEL).status is Status.OK
+def test_a_time_out_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(nvrtc, "TIMEOUT_S", 0)
+    assert build(KERNEL + "// late").status is Status.TIMEOUT
+    monkeypatch.undo()
+    assert build(KERNEL + "// late").status is Status.OK
 
 
-def test_no_files_and_no_processes_are_left_behind(tmp_path: Path) -> None:
+# --- what is kept on disk --------------------------------------------------------------------------------------------
+
+
+def test_what_compiled_or_did_not_comes_from_disk_the_second_time() -> None:
+    for source in (KERNEL + "// kept", KERNEL.replace("float* x", "flaot* x")):
+        first, second = build(source), build(source)
+        assert first.seconds > 0
+        assert second.seconds == 0
+        assert (second.status, second.image, second.message) == (first.status, first.image, first.message)
+
+
+def test_another_process_finds_it_without_starting_the_compiler(tmp_path: Path) -> None:
     text = (
         "from evaluators import nvrtc\n"
         "from evaluators.nvrtc import process as nvrtc_process\n"
         "from evo.records import CompileRequest\n"
-        f"print(nvrtc.compile(CompileRequest({KERNEL!r}, ('k',), {{}}, (), 'sm_90'), True).status)\n"
-        "print(nvrtc_process._child(nvrtc.find())._process.pid)\n"
+        f"binary = nvrtc.compile(CompileRequest({KERNEL!r}, ('k',), {{}}, (), 'sm_90'), True)\n"
+        "print(binary.status, binary.resources['k'].registers, nvrtc_process.pool(nvrtc.find())._children)\n"
     )
-    environment = {
-        **os.environ,
-        "TMPDIR": str(tmp_path),
-        "HOME": str(tmp_path),
-        "XDG_CACHE_HOME": os.path.expanduser("~/.cache"),
-    }
-    done = subprocess.run([sys.executable, "-c", text], env=environment, capture_output=True, text=True, timeout=60)
-    status, pid = done.stdout.split()
-    assert status == "ok"
-    assert list(tmp_path.iterdir()) == []
-    assert ends(int(pid))
+    environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path)}
+    done = [
+        subprocess.run([sys.executable, "-c", text], env=environment, capture_output=True, text=True, timeout=60)
+        for _ in range(2)
+    ]
+    assert "Child" in done[0].stdout, done[0].stderr
+    assert done[1].stdout.split() == [*done[0].stdout.split()[:2], "set()"]
+    assert {path.stat().st_mode & 0o077 for path in (tmp_path / "kernel-evo" / "nvrtc").iterdir()} == {0}
+
+
+def toolkit(folder: Path, library: bytes, header: bytes) -> nvrtc.Installation:
+    for name, content in (("lib/libnvrtc.so.13", library), ("include/cuda_fp16.h", b""), ("include/cuda.h", header)):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(content)
+    return nvrtc.Installation(folder / "lib" / "libnvrtc.so.13", (folder / "include",), False)
+
+
+def test_a_result_belongs_to_the_content_of_library_and_headers_wherever_they_lie(tmp_path: Path) -> None:
+    first = toolkit(tmp_path / "a", b"library", b"header")
+    request = CompileRequest(KERNEL, ("k",), {}, (), "sm_90")
+
+    def key(installation: nvrtc.Installation) -> str:
+        return stored.key(request, nvrtc._options(request, True, installation), True, installation)
+
+    assert key(toolkit(tmp_path / "b", b"library", b"header")) == key(first)
+    assert key(toolkit(tmp_path / "c", b"Library", b"header")) != key(first)
+    assert key(toolkit(tmp_path / "d", b"library", b"Header")) != key(first)
+
+
+def test_a_library_that_was_replaced_is_read_again(tmp_path: Path) -> None:
+    first = stored.identity(toolkit(tmp_path, b"library", b"header"))
+    second = toolkit(tmp_path, b"another library", b"header")
+    assert stored.identity(second) == first  # this process holds the old one still
+    stored.identity.cache_clear()
+    assert stored.identity(second) != first
+
+
+# --- the children ----------------------------------------------------------------------------------------------------
+
+
+def children() -> nvrtc_process.Pool:
+    installation = nvrtc.find()
+    assert installation is not None
+    return nvrtc_process.pool(installation)
+
+
+def test_a_child_that_died_is_replaced() -> None:
+    with children().child() as child:
+        child.describe()
+        assert child.pid is not None
+        os.killpg(child.pid, signal.SIGKILL)
+        os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
+    assert build(KERNEL + "// after a death").status is Status.OK
+
+
+def test_callers_at_once_get_a_child_each_up_to_the_number_of_cores() -> None:
+    cores = os.sched_getaffinity(0)
+    try:
+        os.sched_setaffinity(0, sorted(cores)[:2])
+        most = len(os.sched_getaffinity(0))
+        with ThreadPoolExecutor(4) as threads:
+            sources = [KERNEL + f"// at once {number}" for number in range(8)]
+            assert [binary.status for binary in threads.map(build, sources)] == [Status.OK] * 8
+        assert 1 <= len(children()._children) <= most
+        lent = [children().child() for _ in range(most)]
+        held = {lender.__enter__() for lender in lent}
+        assert len(held) == most
+        waiting = threading.Thread(target=build, args=(KERNEL + "// one too many",))
+        waiting.start()
+        for lender in lent:
+            lender.__exit__(None, None, None)
+        waiting.join(60)
+        assert not waiting.is_alive()
+    finally:
+        os.sched_setaffinity(0, cores)
+
+
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="needs two cores")
+def test_a_child_keeps_to_the_cores_of_who_asks() -> None:
+    build(KERNEL + "// on every core")
+    cores = os.sched_getaffinity(0)
+    try:
+        os.sched_setaffinity(0, {min(cores)})
+        with children().child() as child:
+            child.describe()
+            assert child.pid is not None
+            assert os.sched_getaffinity(child.pid) == {min(cores)}
+    finally:
+        os.sched_setaffinity(0, cores)
+
+
+AT_ONCE = f"""
+import os, signal, sys
+from concurrent.futures import ThreadPoolExecutor
+from evaluators import nvrtc
+from evaluators.nvrtc import process as nvrtc_process
+from evo.records import CompileRequest
+
+def build(number):
+    return nvrtc.compile(CompileRequest({KERNEL!r} + f"//{{number}}", ("k",), {{}}, (), "sm_90"), True).status
+
+threads = ThreadPoolExecutor(2)
+print(*threads.map(build, range(4)))
+print(*(child.pid for child in nvrtc_process.pool(nvrtc.find())._children), flush=True)
+if sys.argv[1] == "killed":
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+@pytest.mark.parametrize("how", ["at its end", "killed"])
+def test_no_files_and_no_processes_are_left_behind(tmp_path: Path, how: str) -> None:
+    home, cache = tmp_path / "home", tmp_path / "cache"
+    home.mkdir()
+    environment = {**os.environ, "TMPDIR": str(home), "HOME": str(home), "XDG_CACHE_HOME": str(cache)}
+    done = subprocess.run(
+        [sys.executable, "-X", "dev", "-W", "error", "-c", AT_ONCE, how],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    statuses, pids = done.stdout.splitlines()
+    assert statuses == "ok ok ok ok"
+    assert done.stderr == ""
+    assert list(home.iterdir()) == []
+    assert pids
+    assert all(ends(int(pid)) for pid in pids.split())
+
+
+# --- the log ---------------------------------------------------------------------------------------------------------
 
 
 def test_the_log_of_ptxas_becomes_records() -> None:

@@ -6,7 +6,7 @@ from evaluators import nvrtc, prescreen
 from evaluators.device import Screened
 from evaluators.host import HostDevice
 from evo import sandbox
-from evo.records import Device, Status
+from evo.records import Device, Role, Status
 from tests.support import scale
 from tests.support.numpy_device import NumpyDevice
 
@@ -75,6 +75,20 @@ def test_what_does_not_end_is_passed_on_with_the_reason(monkeypatch):
     screened = screen(body="volatile int on = 1; while (i == 3 && on) {}")
     assert (screened.status, screened.state) == (Status.OK, "skipped")
     assert screened.note.startswith("timeout: case 'ragged'")
+
+
+@pytest.mark.parametrize(("role", "state"), [(Role.PERFORMANCE, "passed"), (Role.HIDDEN, "skipped")])
+def test_a_workload_without_correctness_cases_passes_only_what_was_checked(role, state):
+    workload = scale.workload(cases=scale.workload().role(role))
+    screened = prescreen.screen(scale.kernel(), workload, HOST, seed=0)
+    assert (screened.status, screened.state) == (Status.OK, state)
+    assert screened.note == ("" if state == "passed" else "the checker had no case that is small enough for it")
+
+
+def test_what_is_too_large_for_the_checker_is_not_called_checked(monkeypatch):
+    monkeypatch.setattr(prescreen, "CHECK_WORK", 0)
+    workload = scale.workload(cases=scale.workload().role(Role.PERFORMANCE))
+    assert prescreen.screen(scale.kernel(), workload, HOST, seed=0).state == "skipped"
 
 
 def test_what_the_checker_cannot_run_is_final_on_the_host_device_alone():

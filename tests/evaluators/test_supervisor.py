@@ -85,11 +85,26 @@ def test_a_hang_ends_at_the_deadline_and_leaves_nothing_behind(monkeypatch, tmp_
         assert supervisor.run(job(tmp_path), deadline_s=30).result.status is Status.OK
 
 
+def test_a_spare_is_kept_from_the_first_lost_child_on(tmp_path):
+    before = _children()
+    with Supervisor(scale.DEVICE) as supervisor:
+        assert supervisor.run(job(tmp_path), deadline_s=30).result.status is Status.OK
+        supervisor.settle()
+        assert len(_children() - before) == 1
+        supervisor.run(job(tmp_path, "crash"), deadline_s=30)
+        supervisor.settle()
+        child, spare = _children() - before
+        supervisor.run(job(tmp_path, "crash"), deadline_s=30)
+        supervisor.settle()
+        assert len(_children() & {child, spare}) == 1, "the spare has taken over"
+
+
 def test_close_leaves_no_process(tmp_path):
-    before = set(psutil.Process().children(recursive=True))
+    before = _children()
     supervisor = Supervisor(scale.DEVICE)
+    supervisor.run(job(tmp_path, "crash"), deadline_s=30)
     supervisor.settle()
-    started = set(psutil.Process().children(recursive=True)) - before
+    started = _children() - before
     assert len(started) == 2
     supervisor.close()
     supervisor.close()
@@ -101,7 +116,7 @@ def test_a_parent_that_is_killed_takes_its_children_along(tmp_path):
         import sys, psutil
         from evaluators.supervisor import Supervisor
         supervisor = Supervisor({scale.DEVICE!r})
-        supervisor.settle()
+        supervisor.prepare()
         print(*[child.pid for child in psutil.Process().children(recursive=True)], flush=True)
         sys.stdin.read()
     """)
@@ -110,14 +125,35 @@ def test_a_parent_that_is_killed_takes_its_children_along(tmp_path):
         assert parent.stdout is not None
         children = [psutil.Process(int(pid)) for pid in parent.stdout.readline().split()]
         parent.send_signal(signal.SIGKILL)
-    assert len(children) == 2
+    assert len(children) == 1
     _, alive = psutil.wait_procs(children, timeout=10)
     assert not alive
 
 
-def test_a_device_that_does_not_exist_is_a_failure_of_the_system():
-    with pytest.raises(DeviceError, match=r"nonesuch\.py"):
-        Supervisor("nonesuch.py")
+def test_a_child_is_started_at_once_and_waited_for_when_it_is_needed(monkeypatch, tmp_path):
+    gate, plugin = tmp_path / "gate", tmp_path / "gated.py"
+    os.mkfifo(gate)
+    device = Path(scale.DEVICE).read_text()
+    plugin.write_text(device.replace("import json\n", f"import json\nopen({str(gate)!r}).read()\n", 1))
+    monkeypatch.setattr("evaluators.supervisor.START_S", 30.0)
+    with Supervisor(str(plugin), spare=False) as supervisor:
+        gate.write_text("a child that has opened the other end")
+        assert supervisor.run(job(tmp_path), deadline_s=30).result.status is Status.OK
+
+
+@pytest.mark.parametrize("use", ["prepare", "settle", "run"])
+def test_a_device_that_does_not_exist_is_a_failure_of_the_system_at_every_use(tmp_path, use):
+    arguments = (job(tmp_path), 30) if use == "run" else ()
+    before = _children()
+    with Supervisor("nonesuch.py") as supervisor:
+        for _ in range(2):
+            with pytest.raises(DeviceError, match=r"did not start: [\s\S]*there is no file \S*nonesuch\.py"):
+                getattr(supervisor, use)(*arguments)
+        assert _children() <= before
+
+
+def _children() -> set[psutil.Process]:
+    return set(psutil.Process().children(recursive=True))
 
 
 def _alive(pid: int) -> bool:

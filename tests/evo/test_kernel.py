@@ -161,6 +161,15 @@ BAD_HEADERS = [
         "block: 32\ngrid: 1\ntune: {__x: [1]}",
         "expected a tunable's name of letters, digits and _ that begins with a letter",
     ),
+    (
+        "block: 32\ngrid: 1\ntune: {int: [1]}",
+        "line 4, key 'tune.int': expected a name for a tunable that can be a macro, found int, "
+        "which is a keyword of C++; rename it",
+    ),
+    ("block: 32\ngrid: 1\ntune: {blockDim: [1]}", "found blockDim, which means something else in CUDA C++; rename it"),
+    ("block: 32\ngrid: 1\nspecialize: [M, _K]", "found _K, which C++ reserves for its compilers; leave it out"),
+    ("block: 32\ngrid: 1\nspecialize: [__K]", "key 'specialize[0]': expected a name for a dim that can be a macro"),
+    ("block: 32\ngrid: 1\nspecialize: xor", "found xor, which is a keyword of C++; leave it out of 'specialize'"),
     ("block: 32\ngrid: 1\ntune: {num_sms: [1]}", "expected a name for a tunable that is free, found num_sms"),
     (
         "block: 32\ngrid: 1\ntune: {M: [1]}",

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from evo.records import Comparison, Mutate, Status
+from evo.records import REFERENCE_ID, Comparison, Mutate, Status
 from evo.report import heatmap, live, progress, show, style, summary, text
 from evo.report.history import History
 from tests.support import histories
@@ -92,6 +92,81 @@ def test_the_summary_survives_json_with_initial_and_best_latencies_by_case(searc
 )
 def test_doubts_are_told(search, change, doubt):
     assert any(doubt in told for told in summary.summarise(change(search)).doubts)
+
+
+def beside(found: History, comparison: Comparison | None = None, status: Status = Status.OK) -> History:
+    """The run with a workload that has a reference.cu, and with what became of it."""
+    workload = dataclasses.replace(found.meta.workload, reference_kernel="// to beat")
+    verdict = histories.verdict(REFERENCE_ID, status, (0.5, 0.5, 0.5))
+    meta = dataclasses.replace(found.meta, workload=workload, reference=verdict, reference_finale=comparison)
+    return dataclasses.replace(found, meta=meta)
+
+
+def compared(found: History, ratio: float) -> Comparison:
+    return dataclasses.replace(finale(found, ratio).meta.finale, champion=REFERENCE_ID)
+
+
+def test_without_a_reference_kernel_nothing_is_said_of_one(search):
+    assert summary.summarise(search).reference is None
+    assert "reference.cu" not in written(text.final(search))
+
+
+def test_the_speedup_over_the_reference_is_that_of_its_own_comparison(search):
+    found = summary.summarise(beside(finale(search, 0.4), compared(search, 0.8)))
+    assert found.speedup.factor == pytest.approx(2.5)
+    assert found.reference.speedup.factor == pytest.approx(1.25)
+    assert found.reference.latencies["tall 1024"].median_us == 500
+    assert found.reference.message == ""
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda found: dataclasses.replace(found, reference=None, reference_finale=None), "not measured yet"),
+        (lambda found: dataclasses.replace(found, reference_finale=None), "not yet compared with the best kernel"),
+        (
+            lambda found: dataclasses.replace(
+                found, reference_finale=dataclasses.replace(found.reference_finale, challenger=0)
+            ),
+            "not yet compared with the best kernel",
+        ),
+        (
+            lambda found: dataclasses.replace(
+                found,
+                reference_finale=dataclasses.replace(
+                    found.reference_finale, ratio=None, status=Status.CRASH, message="gone"
+                ),
+            ),
+            "the comparison failed: crash: gone",
+        ),
+    ],
+)
+def test_a_figure_of_the_reference_that_is_missing_is_explained(search, change, message):
+    whole = beside(search, compared(search, 0.8))
+    found = dataclasses.replace(whole, meta=change(whole.meta))
+    reference = summary.summarise(found).reference
+    assert reference.speedup is None
+    assert reference.message.startswith(message)
+    assert message in written(text.final(found))
+
+
+def test_a_reference_that_is_wrong_is_told_with_its_reason(search):
+    found = beside(search, status=Status.WRONG_ANSWER)
+    assert "reference.cu: not compared: wrong answer at validate: kernel -1: wrong_answer" in written(text.final(found))
+
+
+def test_an_interval_over_the_reference_that_contains_1_is_a_doubt(search):
+    doubt = "over reference.cu contains 1"
+    close, clear = (beside(search, compared(search, ratio)) for ratio in (0.99, 1.5))
+    assert any(doubt in told for told in summary.summarise(close).doubts)
+    assert not any(doubt in told for told in summary.summarise(clear).doubts)
+
+
+def test_the_table_and_one_sentence_show_the_reference(search):
+    found = beside(finale(search, 0.4), compared(search, 0.8))
+    shown = written(text.final(found))
+    assert "reference.cu µs" in shown
+    assert "reference.cu: 500 µs, best is 1.25× (1.19×–1.32×) as fast" in shown
 
 
 def test_a_gpu_raises_no_doubt_about_a_cpu():
@@ -250,6 +325,15 @@ def test_json_lines_are_one_object_an_event(search):
     assert told[0]["event"] == "started"
     assert told[0]["config"]["workload"] == "copy"
     assert {"evaluated", "compared", "champion"} <= {entry["event"] for entry in told}
+
+
+def test_the_display_tells_what_became_of_the_reference(search):
+    state = live.Progress(clock=lambda: 0.0)
+    right, wrong = (histories.verdict(REFERENCE_ID, status, (0.5,) * 3) for status in (Status.OK, Status.WRONG_ANSWER))
+    assert state.take("reference", {"evaluation": right}) == "reference.cu: ok, 500 µs"
+    assert state.take("reference", {"evaluation": wrong}).startswith("reference.cu: wrong answer – kernel -1")
+    line = state.take("reference_compared", {"comparison": compared(search, 0.8)})
+    assert line == f"kernel {search.champion} measured beside reference.cu: 1.25×"
 
 
 def test_an_event_that_the_display_does_not_know_is_passed_over():

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from evo.errors import StoreError
 from evo.records import (
+    REFERENCE_ID,
     CaseResult,
     Compare,
     Evaluation,
@@ -34,6 +35,7 @@ from evo.records import (
 from evo.search import Search
 from evo.store import Store
 from evo.store.rows import OpenTask, Spent
+from evo.store.schema import MIGRATIONS
 from tests.support import runs
 
 START = Outcome(-1, 0, Status.OK, 1.0, {"unit": "scalar"})
@@ -321,8 +323,32 @@ def test_migrations_are_applied_once(tmp_path: Path) -> None:
     Store.open(tmp_path).close()
     Store.open(tmp_path).close()
     with sqlite3.connect(tmp_path / "evo.db") as connection:
-        assert connection.execute("SELECT name FROM _sqlite_migrations").fetchall() == [("001_first",)]
+        applied = connection.execute("SELECT name FROM _sqlite_migrations").fetchall()
     connection.close()
+    assert applied == [(name,) for name, _ in MIGRATIONS]
+
+
+def test_a_run_from_before_reference_kernels_is_brought_up_to_date(tmp_path: Path) -> None:
+    create(tmp_path).close()
+    for statement in (
+        "ALTER TABLE runs DROP COLUMN reference",
+        "ALTER TABLE runs DROP COLUMN reference_finale",
+        "DELETE FROM _sqlite_migrations WHERE name = '002_reference'",
+    ):
+        raw(tmp_path, statement)
+    with Store.open(tmp_path) as store:
+        assert store.meta().reference is None
+        store.set_reference(runs.evaluation(REFERENCE_ID))
+        assert store.meta().workload == runs.WORKLOAD
+
+
+def test_what_became_of_the_reference_kernel_comes_back_and_is_no_candidates(store: Store) -> None:
+    finale = runs.comparison(Compare(0, 0, REFERENCE_ID, 1), promoted=True)
+    store.set_reference(runs.evaluation(REFERENCE_ID))
+    store.set_reference_finale(finale)
+    meta = store.meta()
+    assert (meta.reference, meta.reference_finale, meta.finale) == (runs.evaluation(REFERENCE_ID), finale, None)
+    assert (store.evaluations(), store.comparisons()) == ({}, {})
 
 
 def test_a_file_that_is_no_database_is_refused(tmp_path: Path) -> None:

@@ -116,6 +116,48 @@ def test_a_baseline_travels_along(folder: Path):
     assert workloads.load(str(folder)).baseline == "def baseline(inputs, dims): ..."
 
 
+REFERENCE_KERNEL = KERNEL.replace("block: 32", "block: 64").replace("shift(const", "shift_in_production(const")
+
+
+def test_a_reference_kernel_travels_along_whatever_its_function_is_called(folder: Path):
+    assert workloads.load(str(folder)).reference_kernel is None
+    (folder / "reference.cu").write_text(REFERENCE_KERNEL)
+    workload = workloads.load(str(folder))
+    assert workload.reference_kernel == REFERENCE_KERNEL
+    assert from_json(type(workload), to_json(workload)) == workload
+
+
+def test_a_model_never_sees_the_reference_kernel(folder: Path):
+    (folder / "reference.cu").write_text(REFERENCE_KERNEL)
+    assert "in_production" not in to_json(workloads.public(workloads.load(str(folder))))
+
+
+def test_a_reference_kernel_may_need_a_large_device(folder: Path):
+    large = REFERENCE_KERNEL.replace("block: 64", "block: 64\nshared_bytes: 200000\nrequire: [num_sms >= 100]")
+    (folder / "reference.cu").write_text(large)
+    assert workloads.load(str(folder)).reference_kernel == large
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("/* launch", "/* nothing", "launch header: expected a comment that begins with '/* launch'"),
+        ("block: 64", "blok: 64", "launch header, line 2, key 'blok': expected one of the keys"),
+        ("block: 64", "block: 2048", "key 'block': expected block.x from 1 to 1024, found 2048"),
+        ("block: 64", "block: 64\nshared_bytes: 300000", "expected 0 to 232448 bytes of dynamic shared memory"),
+        ("const float* x", "float* x", "expected a const pointer for the input 'x', found 'float * x'"),
+        (", float shift)", ")", "expected 4 arguments, as shift_in_production declares, found 5"),
+    ],
+)
+def test_a_wrong_reference_kernel_says_file_and_reason(folder: Path, old: str, new: str, message: str):
+    assert old in REFERENCE_KERNEL
+    (folder / "reference.cu").write_text(REFERENCE_KERNEL.replace(old, new))
+    with pytest.raises(WorkloadError) as caught:
+        workloads.load(str(folder))
+    assert str(caught.value).startswith(str(folder / "reference.cu"))
+    assert message in str(caught.value)
+
+
 def test_the_public_view_has_no_hidden_cases_reference_or_files(folder: Path):
     public = workloads.public(workloads.load(str(folder)))
     assert [case.name for case in public.cases] == ["small", "big"]

@@ -23,6 +23,8 @@ POISON = 0xFFA5
 BEST_BX = {4096: 128, 1000: 64}
 """Size of a performance case -> the value of BX that is fastest there."""
 jobs_of_this_process = 0
+first_inputs: dict[int, bytes] = {}
+"""Size of a case -> the inputs that came first; those of correctness do."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +51,7 @@ class NumpyDevice:
         folder = Path(job.folder)
         program = json.loads((folder / job.image).read_text())
         behaviour, defines = program["behaviour"], program["defines"]
-        early = _misbehave(behaviour, job)
+        early = _misbehave(behaviour, job, defines)
         if early is not None:
             return early
         x = np.fromfile(folder / "x.in", np.float32)
@@ -75,7 +77,7 @@ def _behaviour(source: str) -> str:
     return found[1] if found else "ok"
 
 
-def _misbehave(behaviour: str, job: Job) -> JobResult | None:
+def _misbehave(behaviour: str, job: Job, defines: dict[str, int]) -> JobResult | None:
     if behaviour == "print":
         print("a million lines", flush=True)
         os.write(1, b"raw bytes on standard output\n")
@@ -88,11 +90,15 @@ def _misbehave(behaviour: str, job: Job) -> JobResult | None:
         child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"], start_new_session=True)
         Path(os.environ["CHILD_PID_FILE"]).write_text(f"{os.getpid()} {child.pid}")
         time.sleep(600)
+    if behaviour == "stuck_at_bx_96" and defines.get("BX") == 96:
+        return JobResult(Status.TIMEOUT, f"not finished within {job.timeout_s:.4g} s")
     if behaviour == "raise":
         raise RuntimeError("no such luck")
-    if behaviour == "unsafe":
-        finding = Finding("out-of-bounds", "thread 5 writes element 40 of y", line=9)
-        return JobResult(Status.UNSAFE, f"line 9: thread 5 writes element {_size(job)} of y", (finding,))
+    if behaviour in ("unsafe", "unsafe_with_advice"):
+        fault = Finding("out-of-bounds", "thread 5 writes element 40 of y", line=9)
+        advice = Finding("early-exit", "thread 6 leaves", line=9, advice=True)
+        findings = (fault,) if behaviour == "unsafe" else (fault, advice)
+        return JobResult(Status.UNSAFE, f"line 9: thread 5 writes element {_size(job)} of y", findings)
     if behaviour == "unsafe_at_577" and _size(job) == 577:
         finding = Finding("out-of-bounds", "thread 5 writes element 577 of y", line=9)
         return JobResult(Status.UNSAFE, "line 9: thread 5 writes element 577 of y", (finding,))
@@ -114,6 +120,11 @@ def _compute(behaviour: str, job: Job, x: np.ndarray, y: np.ndarray) -> None:
     if behaviour == "wrong_when_timed_often" and job.samples > 1:
         y[3] += 1
     if behaviour == "wrong_at_bx_128" and job.plan.defines.get("BX") == 128 and x.size < 100:
+        y[3] += 1
+    known = first_inputs.setdefault(x.size, x.tobytes()) == x.tobytes()
+    if behaviour == "wrong_on_other_inputs_at_bx_128" and job.plan.defines.get("BX") == 128 and not known:
+        y[3] += 1
+    if behaviour == "wrong_at_bx_32_beyond_500" and job.plan.defines.get("BX") == 32 and x.size > 500:
         y[3] += 1
     if behaviour == "no_tail":
         y[32:] = np.full(y[32:].size * 2, POISON, np.uint16).view(np.float32)

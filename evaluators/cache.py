@@ -1,4 +1,4 @@
-"""Built host programs on disk: written atomically, private to the user, bounded in size. No program runs here."""
+"""Results of compilers on disk: written atomically, private to the user, bounded in size. No program runs here."""
 
 from __future__ import annotations
 
@@ -34,28 +34,42 @@ class Cache:
             return None
 
     def put(self, binary: Binary) -> None:
-        """Store a binary; when the folder has grown beyond its limit, the longest unused ones go."""
+        """Store a binary; when the folder has grown beyond its limit, the longest unused ones go.
+
+        A disk that is full costs the entry and nothing else.
+        """
         head = to_json(replace(binary, image=b"")).encode()
-        handle, scratch = tempfile.mkstemp(prefix=".new-", dir=self.folder)
-        with os.fdopen(handle, "wb") as file:
-            file.write(head + b"\n" + binary.image)
-        os.replace(scratch, self.folder / binary.key)
-        self._prune()
+        with contextlib.suppress(OSError):
+            write_whole(self.folder / binary.key, head + b"\n" + binary.image)
+            self._prune()
 
     def _prune(self) -> None:
-        files: list[tuple[float, int, Path]] = []
-        for path in self.folder.iterdir():
-            with contextlib.suppress(OSError):
-                found = path.stat()
-                files.append((found.st_mtime, found.st_size, path))
+        files: list[tuple[float, int, str]] = []
+        with os.scandir(self.folder) as entries:
+            for entry in entries:
+                with contextlib.suppress(OSError):
+                    found = entry.stat(follow_symlinks=False)
+                    files.append((found.st_mtime, found.st_size, entry.path))
         total = sum(size for _, size, _ in files)
         if total <= self.limit_bytes:
             return
         for _, size, path in sorted(files):
-            path.unlink(missing_ok=True)
+            Path(path).unlink(missing_ok=True)
             total -= size
             if total <= _KEEP * self.limit_bytes:
                 return
+
+
+def write_whole(path: Path, content: bytes) -> None:
+    """Write a file so that nobody ever sees a part of it; raises `OSError`."""
+    handle, scratch = tempfile.mkstemp(prefix=".new-", dir=path.parent)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+        os.replace(scratch, path)
+    except OSError:
+        Path(scratch).unlink(missing_ok=True)
+        raise
 
 
 def private_folder(path: Path) -> Path:
