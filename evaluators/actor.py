@@ -5,6 +5,7 @@ Thin: what is done is done elsewhere. Plain functions and classes here; the runn
 
 from __future__ import annotations
 
+import socket
 from concurrent.futures import Future
 from dataclasses import replace
 from typing import Any
@@ -13,7 +14,17 @@ from evaluators import prescreen
 from evaluators.builder import step_aside
 from evaluators.device import DevicePlugin, Screened, Setup
 from evo import plugins
+from evo.errors import DeviceError, EvoError, PluginError
 from evo.records import Binary, Comparison, CompileRequest, Device, Evaluation, Workload
+
+
+def describe_task(device: str) -> Device:
+    """Say what the device of the worker's machine is.
+
+    Args:
+        device: name or `.py` path of the plug-in.
+    """
+    return _plugin(device).describe()
 
 
 def compile_task(device: str, request: CompileRequest, avoid: int | None = None) -> Binary:
@@ -25,8 +36,7 @@ def compile_task(device: str, request: CompileRequest, avoid: int | None = None)
         avoid: the core that measures on this machine, or None.
     """
     step_aside(avoid)
-    plugin: DevicePlugin = plugins.resolve(plugins.DEVICES, device)()
-    return plugin.compile(request)
+    return _plugin(device).compile(request)
 
 
 def screen_task(
@@ -43,9 +53,18 @@ def screen_task(
         avoid: the core that measures on this machine, or None.
     """
     step_aside(avoid)
-    if not prescreen.applies_to(plugins.resolve(plugins.DEVICES, device)()):
+    if not prescreen.applies_to(_plugin(device)):
         return prescreen.not_screened()
     return prescreen.screen(source, workload, facts, seed)
+
+
+def _plugin(device: str) -> DevicePlugin:
+    try:
+        plugin: DevicePlugin = plugins.resolve(plugins.DEVICES, device)()
+    except PluginError as error:  # the driver has found it, or no worker would be asked
+        way = "a plug-in must be there on every machine of the cluster, at the same path or as an installed entry point"
+        raise PluginError(f"on {socket.gethostname()}: {error}; {way}") from error
+    return plugin
 
 
 class RayBuilder:
@@ -55,14 +74,16 @@ class RayBuilder:
         device: name or `.py` path of the device plug-in.
         num_cpus: of each task.
         avoid: the core that measures, or None.
+        here: on this machine alone: what a processor's own compiler builds need not run on another one.
     """
 
-    def __init__(self, device: str, num_cpus: float = 1.0, avoid: int | None = None) -> None:
+    def __init__(self, device: str, num_cpus: float = 1.0, avoid: int | None = None, *, here: bool = False) -> None:
         import ray
 
         self._device = device
         self._avoid = avoid
-        self._task: Any = ray.remote(num_cpus=num_cpus, max_retries=1)(compile_task)
+        options: dict[str, Any] = {"scheduling_strategy": on_this_machine()} if here else {}
+        self._task: Any = ray.remote(num_cpus=num_cpus, max_retries=1, **options)(compile_task)
 
     def submit(self, request: CompileRequest) -> Future[Binary]:
         """Queue one build."""
@@ -70,8 +91,18 @@ class RayBuilder:
         return future
 
 
+def on_this_machine() -> Any:
+    """Return the scheduling strategy that keeps a task or an actor on the machine of whoever starts it."""
+    import ray
+    from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+    return NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
+
+
 class EvaluatorActor:
     """Owns one device's evaluator; one call in flight. It holds no state that a new actor could not make again.
+
+    An actor whose constructor fails dies without a word of its own, so that what is wrong is told by its first call.
 
     Args:
         device: name or `.py` path of the device plug-in.
@@ -80,12 +111,25 @@ class EvaluatorActor:
     """
 
     def __init__(self, device: str, setup: Setup, build_cpus: float = 1.0) -> None:
-        plugin: DevicePlugin = plugins.resolve(plugins.DEVICES, device)()
-        self._facts = plugin.describe()
-        self._evaluator = plugin.evaluator(replace(setup, builder=RayBuilder(device, build_cpus, setup.core)))
+        self._unfit: EvoError | None = None
+        try:
+            plugin = _plugin(device)
+            self._facts = plugin.describe()
+            builder = RayBuilder(device, build_cpus, setup.core, here=not getattr(plugin, "gpus", 0))
+            self._evaluator = plugin.evaluator(replace(setup, builder=builder))
+        except EvoError as error:
+            self._unfit = error
+        except Exception as error:  # a plug-in is foreign
+            self._unfit = DeviceError(f"device {device} does not start: {type(error).__name__}: {error}")
 
     def describe(self) -> Device:
-        """Say what the device is; answers once the evaluator is ready."""
+        """Say what the device is; answers once the evaluator is ready.
+
+        Raises:
+            EvoError: why there is no evaluator.
+        """
+        if self._unfit is not None:
+            raise self._unfit
         return self._facts
 
     def evaluate(self, candidate: int, source: str, screened: Screened | None) -> Evaluation:
@@ -98,11 +142,15 @@ class EvaluatorActor:
 
     def close(self) -> None:
         """See `EvaluatorLike.close`."""
-        self._evaluator.close()
+        if self._unfit is None:
+            self._evaluator.close()
 
 
 def start_actor(device: str, setup: Setup, *, num_cpus: float = 1.0, num_gpus: float = 0.0) -> Any:
     """Start an `EvaluatorActor` and return its handle at once. Ray never restarts it: the runner makes a new one.
+
+    One that claims no GPU stays on this machine, which is the one that the run has described; Ray finds the others a
+    place, and shows them the GPUs that they claim and no other (CUDA_VISIBLE_DEVICES).
 
     Args:
         device: name or `.py` path of the device plug-in.
@@ -112,5 +160,7 @@ def start_actor(device: str, setup: Setup, *, num_cpus: float = 1.0, num_gpus: f
     """
     import ray
 
-    options = {"num_cpus": num_cpus, "num_gpus": num_gpus, "max_restarts": 0, "max_task_retries": 0}
+    options: dict[str, Any] = {"num_cpus": num_cpus, "num_gpus": num_gpus, "max_restarts": 0, "max_task_retries": 0}
+    if not num_gpus:
+        options["scheduling_strategy"] = on_this_machine()
     return ray.remote(EvaluatorActor).options(**options).remote(device, setup)

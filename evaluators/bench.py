@@ -6,18 +6,19 @@ before it is checked (regular file, exact size, inputs unchanged, outputs within
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import stat
-from collections import OrderedDict
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from evaluators.cases import CaseCache, CaseData, SharedInputs
 from evaluators.scratch import Scratch
 from evaluators.supervisor import Reply
 from evaluators.validate import compare_output
@@ -25,6 +26,7 @@ from evo import workload as workloads
 from evo.records import (
     Buffer,
     Case,
+    Conditions,
     Direction,
     Finding,
     Job,
@@ -32,7 +34,6 @@ from evo.records import (
     LaunchPlan,
     Parameter,
     Role,
-    Scalar,
     Status,
     Tolerance,
     Workload,
@@ -40,9 +41,9 @@ from evo.records import (
 
 Array = NDArray[Any]
 
-CACHE_BYTES = 1 << 30
-"""Inputs and expected outputs that are kept: those of every shipped workload fit several times."""
 IMAGE = "program"
+INPUT, OUTPUT = ".in", ".out"
+SECRET_INPUT, SECRET_OUTPUT = ".secret.in", ".secret"
 GRACE_S = 5.0
 """The parent's deadline stands this far behind the child's own limit, and further for bytes that are moved."""
 SLOWEST_BYTES_PER_S = 1e8
@@ -55,6 +56,7 @@ class Program:
 
     plan: LaunchPlan
     image: bytes
+    symbols: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -64,10 +66,16 @@ class Shots:
     Attributes:
         salt: which set of inputs; 0 is the one that correctness is judged on.
         order: seed of launch order and poison.
+        secret_salt: which set of inputs one of the timed launches gets; None where all get the same.
+        secret_at: which launch that is.
+        digest: say what the outputs' bytes are.
     """
 
     salt: int = 0
     order: int = 0
+    secret_salt: int | None = None
+    secret_at: int = 0
+    digest: bool = False
     warmup: int = 0
     samples: int = 0
     flush_bytes: int = 0
@@ -87,7 +95,9 @@ class Outcome:
         samples_us: latency of each timed launch.
         wall_us: the same by the harness's clock, or ().
         wall_s: of the whole job, by this process's clock.
-        digest: of the outputs' bytes; "" where there were none.
+        digest: of the outputs' bytes; "" where nobody asked.
+        doubts: of the device, about the latencies.
+        conditions: of a GPU.
     """
 
     status: Status
@@ -98,49 +108,8 @@ class Outcome:
     wall_us: tuple[float, ...] = ()
     wall_s: float = 0.0
     digest: str = ""
-
-
-@dataclass(frozen=True)
-class CaseData:
-    """Inputs, scalars and expected outputs of one case for one seed."""
-
-    inputs: Mapping[str, Array]
-    scalars: tuple[Scalar, ...]
-    expected: workloads.Expected
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes held."""
-        held = (*self.inputs.values(), *self.expected.values.values(), *self.expected.scale.values())
-        return sum(array.nbytes for array in held)
-
-
-class CaseCache:
-    """Draws inputs and computes expected outputs, once per (case, salt) while there is room."""
-
-    def __init__(self, workload: Workload, seed: int, limit_bytes: int = CACHE_BYTES) -> None:
-        self._workload = workload
-        self._seed = seed
-        self._limit_bytes = limit_bytes
-        self._kept: OrderedDict[tuple[str, int], CaseData] = OrderedDict()
-
-    def get(self, case: Case, salt: int = 0) -> CaseData:
-        """Return the data of a case; `salt` 0 is the set that correctness is judged on."""
-        key = (case.name, salt)
-        if key not in self._kept:
-            self._kept[key] = self._draw(case, salt)
-            self._shrink()
-        self._kept.move_to_end(key)
-        return self._kept[key]
-
-    def _draw(self, case: Case, salt: int) -> CaseData:
-        inputs = workloads.draw_inputs(self._workload, case, self._seed + 1_000_003 * salt)
-        expected = workloads.expected(self._workload, case, inputs)
-        return CaseData(inputs, workloads.scalars(self._workload, case), expected)
-
-    def _shrink(self) -> None:
-        while len(self._kept) > 1 and sum(data.nbytes for data in self._kept.values()) > self._limit_bytes:
-            self._kept.popitem(last=False)
+    doubts: tuple[str, ...] = ()
+    conditions: Conditions | None = None
 
 
 class Bench:
@@ -151,28 +120,57 @@ class Bench:
         data: of its cases.
         run_job: (job, deadline in seconds) -> reply; the harness's, or a device's own.
         scratch: where the jobs' folders come from.
+        isolated: no candidate can reach the harness's memory or files; see `DevicePlugin`.
     """
 
     def __init__(
-        self, workload: Workload, data: CaseCache, run_job: Callable[[Job, float], Reply], scratch: Scratch
+        self,
+        workload: Workload,
+        data: CaseCache,
+        run_job: Callable[[Job, float], Reply],
+        scratch: Scratch,
+        *,
+        isolated: bool = False,
     ) -> None:
         self._workload = workload
         self._data = data
         self._run_job = run_job
         self._scratch = scratch
+        self._shared = SharedInputs(scratch) if isolated else None
+
+    def close(self) -> None:
+        """Remove the files that jobs share."""
+        if self._shared is not None:
+            self._shared.close()
 
     def run(self, program: Program, case: Case, shots: Shots) -> Outcome:
         """Run a program on a case and judge its outputs, whether it was timed or not."""
         data = self._data.get(case, shots.salt)
-        buffers = self._buffers(program.plan, case)
+        secret = None if shots.secret_salt is None else self._data.get(case, shots.secret_salt)
+        buffers = self._buffers(program.plan, case, data)
         nbytes = 2 * sum(buffer.nbytes for buffer in buffers) + len(program.image)
-        with self._scratch.folder(nbytes) as folder:
-            _fill(folder, program, data)
+        with self._scratch.folder(nbytes if secret is None else 2 * nbytes) as folder:
+            _leave_image(folder, program)
+            self._leave_inputs(folder, data, INPUT)
             job = self._job(folder, program, case, data, buffers, shots)
+            if secret is not None:
+                self._leave_inputs(folder, secret, SECRET_INPUT)
+                job = replace(job, secret=self._secret_buffers(case, secret), secret_at=shots.secret_at)
             result, wall_s = self._run_job(job, job.timeout_s + GRACE_S + nbytes / SLOWEST_BYTES_PER_S)
             if result.status is not Status.OK:
                 return Outcome(result.status, result.message, result.findings, wall_s=wall_s)
-            return self._judge(folder, case, data, result, wall_s)
+            outcome = self._judge(folder, case, data, result, wall_s, shots.digest)
+            return outcome if secret is None else self._judge_secret(folder, case, secret, outcome)
+
+    @contextlib.contextmanager
+    def laid_out(self, program: Program, case: Case, shots: Shots) -> Iterator[Job]:
+        """Lay a job out in a folder for somebody else to run; the folder is removed afterwards."""
+        data = self._data.get(case, shots.salt)
+        buffers = self._buffers(program.plan, case, data)
+        with self._scratch.folder(sum(buffer.nbytes for buffer in buffers) + len(program.image)) as folder:
+            _leave_image(folder, program)
+            self._leave_inputs(folder, data, INPUT)
+            yield self._job(folder, program, case, data, buffers, shots)
 
     def _job(
         self,
@@ -196,39 +194,68 @@ class Bench:
             core=shots.core,
             timeout_s=shots.timeout_s,
             tight_align=case.role is Role.HIDDEN,
+            symbols=program.symbols,
         )
 
-    def _buffers(self, plan: LaunchPlan, case: Case) -> tuple[Buffer, ...]:
+    def _leave_inputs(self, folder: Path, data: CaseData, suffix: str) -> None:
+        if self._shared is not None:
+            self._shared.link(data, folder, suffix)
+        else:
+            data.write(folder, suffix)
+
+    def _secret_buffers(self, case: Case, data: CaseData) -> tuple[Buffer, ...]:
+        sent = [p for p in self._workload.parameters if p.direction in (Direction.IN, Direction.INOUT)]
+        return tuple(_buffer(parameter, case, data, SECRET_INPUT) for parameter in sent)
+
+    def _buffers(self, plan: LaunchPlan, case: Case, data: CaseData) -> tuple[Buffer, ...]:
         parameters = [p for p in self._workload.parameters if p.direction is not Direction.SCALAR]
         workspaces = (Buffer(name, "uint8", nbytes, Direction.OUT) for name, nbytes in plan.workspaces.items())
-        return (*(_buffer(p, case) for p in parameters), *workspaces)
+        return (*(_buffer(p, case, data, INPUT) for p in parameters), *workspaces)
 
-    def _judge(self, folder: Path, case: Case, data: CaseData, result: JobResult, wall_s: float) -> Outcome:
+    def _judge(
+        self, folder: Path, case: Case, data: CaseData, result: JobResult, wall_s: float, digest: bool
+    ) -> Outcome:
         timed = Outcome(
             Status.OK,
             findings=result.findings,
             samples_us=result.samples_us,
             wall_us=result.wall_us,
             wall_s=wall_s,
+            doubts=result.doubts,
+            conditions=result.conditions,
         )
         try:
-            changed = self._changed_input(folder, data)
-            outputs = {p.name: _read(folder, p, case) for p in self._workload.outputs}
+            changed = self._changed_input(folder, data, result.unchanged if self._shared is not None else ())
+            outputs = self._outputs(folder, case, OUTPUT)
         except OSError as error:
             message = f"a buffer's file is not what the harness left: {error}"
             return replace(timed, status=Status.UNSAFE, message=message)
         if changed:
             return replace(timed, status=Status.UNSAFE, message=changed)
         status, message, error_units = self._compare(outputs, case, data)
-        return replace(timed, status=status, message=message, error=error_units, digest=_digest(outputs))
+        judged = replace(timed, status=status, message=message, error=error_units)
+        return replace(judged, digest=_digest(outputs)) if digest else judged
 
-    def _changed_input(self, folder: Path, data: CaseData) -> str:
+    def _judge_secret(self, folder: Path, case: Case, data: CaseData, outcome: Outcome) -> Outcome:
+        """Judge the timed launch that got other inputs."""
+        if outcome.status is not Status.OK:
+            return outcome
+        status, message, error = self._compare(self._outputs(folder, case, SECRET_OUTPUT), case, data)
+        if status is Status.OK:
+            return outcome
+        why = f"on inputs and buffers that one timed launch had to itself: {message}"
+        return replace(outcome, status=status, message=why, error=error)
+
+    def _outputs(self, folder: Path, case: Case, suffix: str) -> dict[str, Array]:
+        return {p.name: _read(folder, p, case, suffix) for p in self._workload.outputs}
+
+    def _changed_input(self, folder: Path, data: CaseData, unchanged: Sequence[str]) -> str:
         """Say which input came back changed, or return ""."""
         for parameter in self._workload.parameters:
-            if parameter.direction is not Direction.IN:
+            if parameter.direction is not Direction.IN or parameter.name in unchanged:
                 continue
             sent = data.inputs[parameter.name]
-            back = _read_bytes(folder, parameter.name, sent.nbytes)
+            back = _read_bytes(folder / f"{parameter.name}{OUTPUT}", sent.nbytes)
             changed = _as_bytes(sent) != np.frombuffer(back, np.uint8)
             if changed.any():
                 return _describe_change(parameter, sent, back, int(np.argmax(changed)))
@@ -255,31 +282,37 @@ def _tolerance(workload: Workload, output: str) -> Tolerance:
     return workload.tolerance.get(output) or workload.tolerance.get("") or Tolerance()
 
 
-def _buffer(parameter: Parameter, case: Case) -> Buffer:
-    shape = workloads.shape(parameter, case)
-    nbytes = int(np.prod(shape, dtype=np.int64)) * np.dtype(parameter.dtype).itemsize
+def _buffer(parameter: Parameter, case: Case, data: CaseData, suffix: str) -> Buffer:
     sent = parameter.direction is not Direction.OUT
-    file = f"{parameter.name}.in" if sent else None
-    return Buffer(parameter.name, parameter.dtype, nbytes, parameter.direction, file, parameter.align)
+    return Buffer(
+        parameter.name,
+        parameter.dtype,
+        _nbytes(parameter, case),
+        parameter.direction,
+        f"{parameter.name}{suffix}" if sent else None,
+        parameter.align,
+        f"{data.key}/{parameter.name}" if sent else "",
+    )
 
 
-def _fill(folder: Path, program: Program, data: CaseData) -> None:
+def _nbytes(parameter: Parameter, case: Case) -> int:
+    shape = workloads.shape(parameter, case)
+    return int(np.prod(shape, dtype=np.int64)) * np.dtype(parameter.dtype).itemsize
+
+
+def _leave_image(folder: Path, program: Program) -> None:
     image = folder / IMAGE
     image.write_bytes(program.image)
     image.chmod(0o755)
-    for name, array in data.inputs.items():
-        array.tofile(folder / f"{name}.in")
 
 
-def _read(folder: Path, parameter: Parameter, case: Case) -> Array:
-    shape = workloads.shape(parameter, case)
-    nbytes = int(np.prod(shape, dtype=np.int64)) * np.dtype(parameter.dtype).itemsize
-    return np.frombuffer(_read_bytes(folder, parameter.name, nbytes), parameter.dtype).reshape(shape)
+def _read(folder: Path, parameter: Parameter, case: Case, suffix: str) -> Array:
+    content = _read_bytes(folder / f"{parameter.name}{suffix}", _nbytes(parameter, case))
+    return np.frombuffer(content, parameter.dtype).reshape(workloads.shape(parameter, case))
 
 
-def _read_bytes(folder: Path, name: str, nbytes: int) -> bytes:
+def _read_bytes(path: Path, nbytes: int) -> bytes:
     """Read what the child left of a buffer; a link, a pipe or another size is refused with `OSError`."""
-    path = folder / f"{name}.out"
     descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     with os.fdopen(descriptor, "rb") as file:
         found = os.fstat(descriptor)

@@ -30,12 +30,16 @@ def describe(
         plan: of the default variant on that case.
         resources: of the default variant; may be empty.
     """
-    code = _COMMENT.sub(" ", kernel.code)
     return {
-        "staging": _staging(code, plan, resources),
-        "unit": "tensor" if _TENSOR.search(code) else "scalar",
+        "staging": _staging(_COMMENT.sub(" ", kernel.code), plan, resources),
+        "unit": "tensor" if uses_tensor_cores(kernel) else "scalar",
         "outputs": _outputs_per_thread(workload, case, plan),
     }
+
+
+def uses_tensor_cores(kernel: Kernel) -> bool:
+    """Whether a kernel's text computes on tensor cores."""
+    return bool(_TENSOR.search(_COMMENT.sub(" ", kernel.code)))
 
 
 def _staging(code: str, plan: LaunchPlan, resources: Mapping[str, Resources]) -> str:

@@ -67,6 +67,7 @@ class Setup:
         seed: inputs, launch orders and tuning draw from it.
         anchor: source of the kernel that is timed around every candidate.
         core: CPU core that timed jobs are pinned to, or None.
+        profile: the config's key: `none`, `elites` or `all`.
         builder: compiles; None makes the evaluator build with threads of its own.
     """
 
@@ -76,6 +77,7 @@ class Setup:
     seed: int
     anchor: str
     core: int | None = None
+    profile: str = "none"
     builder: Builder | None = field(default=None, compare=False, repr=False)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -101,7 +103,14 @@ class EvaluatorLike(Protocol):
 class DevicePlugin(Protocol):
     """A device backend. Its fields are its options; it is picklable and holds no state.
 
-    A plug-in whose candidates need no checker may carry a class attribute `prescreen = False`.
+    Class attributes that it may carry: `prescreen = False` (its candidates need no checker); `slow_start = True`
+    (`prepare` takes long, a CUDA context: a second child stands ready from the beginning); `gpus = 1` (it needs a GPU);
+    `isolates = True` (no candidate can reach the child's memory or files, so that input files are shared and the child
+    may say itself that inputs are unchanged; it gives one timed launch of each job other inputs, see `Job.secret`);
+    `replays = True` (`python -m evaluators.replay` runs its jobs, so that NVIDIA's tools can look at them).
+
+    A device that tells `Device.peaks` may have a method `measured_peaks(facts: Device) -> Peaks`: what it really reaches,
+    called in the parent before any child starts; a `DeviceError` says why that is not known now.
 
     Before every run of a plan, outputs and workspaces hold poison: one 16-bit word from 0xff81 to 0xffff repeated, NaN
     in every floating format, another for another `Job.seed`; writable module globals hold what they were loaded with.
@@ -115,8 +124,19 @@ class DevicePlugin(Protocol):
         """Build one program, or fetch it from the cache on disk. Thread-safe; needs no device."""
         ...
 
+    def prepare(self) -> None:
+        """Do what takes long and is needed for `run`: imports, a context. Called once in the harness, before any job.
+
+        Any exception ends the harness; a `DeviceError`'s message says what is missing and what to do.
+        """
+        ...
+
     def run(self, job: Job) -> JobResult:
-        """Run one program on one case, in this process or a sandboxed child. Called in the harness."""
+        """Run one program on one case, in this process or a sandboxed child, and wait for its end.
+
+        Called in the harness. A fault after which this process can run nothing more makes a result `spent`; see
+        `JobResult` for its status. A device that is gone is a `DeviceError` whose message says what to do.
+        """
         ...
 
     def evaluator(self, setup: Setup) -> EvaluatorLike:

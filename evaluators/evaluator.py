@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from evaluators import comparison, descriptors, prescreen, timing, trials
+from evaluators import comparison, descriptors, limits, nsight, prescreen, sanitizer, timing, trials
 from evaluators.bench import Outcome
 from evaluators.builder import Programs
 from evaluators.device import DevicePlugin, Screened, Setup
@@ -22,6 +22,8 @@ from evo.errors import HeaderError
 from evo.records import Case, CaseResult, Comparison, Config, Evaluation, Finding, Resources, Role, Status, Trial
 from evo.statistics import geometric_mean
 
+CLOCK_LOOKS = 4
+"""The scheduler of a busy machine can make an honest kernel look like a liar, but hardly so often in a row."""
 TIMING_S = 1.0
 """Wall time that timing a candidate may take, all performance cases together; each gets at most a second."""
 SALTS = 3
@@ -34,11 +36,18 @@ class Evaluator:
     Args:
         device: the plug-in; its `run` is called in the harness child alone.
         setup: workload, timing, tuning, seed, anchor, core, builder.
+        holding: is entered now and left by `close`: a lock on the device, say.
     """
 
-    def __init__(self, device: DevicePlugin, setup: Setup) -> None:
+    def __init__(
+        self, device: DevicePlugin, setup: Setup, holding: AbstractContextManager[object] | None = None
+    ) -> None:
+        self._held = ExitStack()
+        self._held.enter_context(holding or nullcontext())
         self._lab = Lab(device, setup)
         self._latest: Programs | None = None
+        self._profiler = nsight.Profiler(self._lab)
+        self._sanitizer = sanitizer.Sanitizer(self._lab)
 
     def evaluate(self, candidate: int, source: str, screened: Screened | None = None) -> Evaluation:
         """Return the whole verdict on one kernel.
@@ -56,10 +65,12 @@ class Evaluator:
         judgement = _Judgement(lab, candidate, source, screened)
         verdict = judgement.verdict()
         self._latest = judgement.tuned
-        return verdict
+        return self._profiler.add(verdict, judgement.tuned)
 
     def compare(self, challenger: tuple[int, str], champion: tuple[int, str], number: int) -> Comparison:
         """Measure two kernels interleaved, block by block, then once more in a second process before promotion.
+
+        A challenger that won is looked at by compute-sanitizer, where that is, and not promoted if it finds a fault.
 
         Args:
             challenger: id and source.
@@ -70,7 +81,8 @@ class Evaluator:
             HeaderError: a source has no readable header, so that it cannot have been evaluated.
         """
         contenders = [comparison.Contender(id, self._programs(text)) for id, text in (challenger, champion)]
-        return comparison.compare(self._lab, contenders[0], contenders[1], number)
+        compared = comparison.compare(self._lab, contenders[0], contenders[1], number)
+        return self._sanitizer.confirm(compared, contenders[0].programs)
 
     def _programs(self, source: str) -> Programs:
         """Return a source's programs: those at hand where it was judged last, as a challenger mostly was."""
@@ -86,6 +98,7 @@ class Evaluator:
     def close(self) -> None:
         """Stop the children and the builds, and remove scratch folders. May be called twice."""
         self._lab.close()
+        self._held.close()
 
     def __enter__(self) -> Evaluator:
         return self
@@ -198,7 +211,7 @@ class _Judgement:
         assert self.tuned is not None
         lab = self._lab
         lab.supervisor.settle()
-        self._doubts += timing.load_doubts()
+        self._doubts += timing.load_doubts() + limits.unknown_doubt(lab, initial=self._candidate == 0)
         cases = lab.cases(Role.PERFORMANCE)
         for case in cases:
             failure = self._time_case(self.tuned, case, min(1.0, TIMING_S / len(cases)))
@@ -221,23 +234,27 @@ class _Judgement:
             anchors.append(self._anchor(case, salt, budget_s / 8))
         anchor = [sample for measured in anchors for sample in measured.samples_us]
         doubts = timing.drift_doubt(anchors[0].samples_us, anchors[-1].samples_us)
-        self._cases.append(
-            replace(
-                self._result(case, halves[-1].last),
-                latency=timing.summarise(halves[0].samples_us + halves[1].samples_us, doubts),
-                anchor_us=float(np.median(anchor)) if anchor else None,
-                config=programs.kernel.config_for(case.dims),
-            )
+        doubts += tuple(dict.fromkeys(doubt for half in halves for doubt in half.last.doubts))
+        timed = replace(
+            self._result(case, halves[-1].last),
+            latency=timing.summarise(halves[0].samples_us + halves[1].samples_us, doubts),
+            anchor_us=float(np.median(anchor)) if anchor else None,
+            config=programs.kernel.config_for(case.dims),
+            conditions=halves[-1].last.conditions,
         )
+        held = limits.hold(self._lab, programs, case, timed, initial=self._candidate == 0)
+        if isinstance(held, Outcome):
+            return self._failed(case, held)
+        self._cases.append(held)
         return None
 
     def _time_half(
         self, programs: Programs, case: Case, salt: int, budget_s: float, anchor: timing.Measurement[Outcome]
     ) -> tuple[timing.Measurement[Outcome], str]:
-        """Measure half of a candidate's samples; say how its clock contradicts the parent's, after a second look."""
+        """Measure half of a candidate's samples; say how its clock contradicts the parent's, after several looks."""
         rules = timing.rules(self._lab.setup.timing, budget_s, least=3)
         rules = replace(rules, launches=max(rules.least, rules.launches // 2))
-        for _ in range(2):  # the scheduler can make an honest kernel look like a liar, but hardly twice
+        for _ in range(CLOCK_LOOKS):
             taken = self._lab.time(programs, case, rules, salt=salt, limit_s=time_limit_s(anchor))
             fault = "" if taken.failed else timing.clock_fault(taken, anchor.overhead_us)
             if not fault:

@@ -1,7 +1,7 @@
 """The child: reads jobs from its standard input, runs them on one device, writes results to its standard output.
 
-One JSON line each way. No expected value ever enters, and nothing here judges a result. The child lives and dies with
-its parent: end-of-file on standard input kills its whole process group.
+One JSON line each way; answers are numbered. No expected value ever enters, and nothing here judges a result. The child
+lives and dies with its parent: end-of-file on standard input kills its whole process group.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from typing import BinaryIO
 from evaluators.device import DevicePlugin
 from evo import plugins
 from evo.errors import EvoError
-from evo.records import Job, JobResult, Status, from_json, to_json
+from evo.records import Job, JobResult, LaunchPlan, Status, from_json, to_json
 
 READY = b"ready\n"
-"""The child's first line: imports are done, and the next line answers a job."""
+"""The child's first line: what takes long is done, and the next line answers a job."""
 FAILED = b"failed "
-"""Begins the line that says, instead of a result, that the system failed and not the candidate."""
+"""Begins the line that says, instead of `READY` or a result, that the system failed and not the candidate."""
 
 
 def main(argv: list[str] | None = None) -> None:
@@ -33,16 +33,30 @@ def main(argv: list[str] | None = None) -> None:
     name = parser.parse_args(argv).device
     replies = _private_stdout()
     jobs = _watch(sys.stdin.buffer)
-    device: DevicePlugin = plugins.resolve(plugins.DEVICES, name)()
+    try:
+        device: DevicePlugin = plugins.resolve(plugins.DEVICES, name)()
+        device.prepare()
+        _rehearse()
+    except Exception as error:  # a plug-in is foreign; who started this child must learn why there is none
+        replies.write(_failed(error) + b"\n")
+        sys.exit(1)
     replies.write(READY)
     replies.flush()
     serve(jobs.get, replies, device)
 
 
+def _rehearse() -> None:
+    """Read and write one record of each kind: the first of them builds its converter, which no job is to wait for."""
+    from_json(Job, to_json(Job("", "", LaunchPlan(()), (), ())))
+    to_json(JobResult(Status.OK))
+
+
 def serve(next_line: Callable[[], bytes], replies: BinaryIO, device: DevicePlugin) -> None:
-    """Answer every line with one line until an empty one comes."""
+    """Answer every line with one line, and its number, until an empty one comes."""
+    number = 0
     while line := next_line():
-        replies.write(answer(device, from_json(Job, line)) + b"\n")
+        number += 1
+        replies.write(b"%d %s\n" % (number, answer(device, from_json(Job, line))))
         replies.flush()
 
 
@@ -51,9 +65,14 @@ def answer(device: DevicePlugin, job: Job) -> bytes:
     try:
         return to_json(device.run(job)).encode()
     except EvoError as error:
-        return FAILED + f"{type(error).__name__}: {error}".replace("\n", " ").encode()
-    except Exception as error:  # a plug-in is foreign: its failure reaches the parent as words
-        return to_json(JobResult(Status.CRASH, f"the device failed: {type(error).__name__}: {error}")).encode()
+        return _failed(error)
+    except Exception as error:  # a plug-in is foreign: its failure reaches the parent as words, its state is unknown
+        message = f"the device failed: {type(error).__name__}: {error}"
+        return to_json(JobResult(Status.CRASH, message, spent=True)).encode()
+
+
+def _failed(error: Exception) -> bytes:
+    return FAILED + f"{type(error).__name__}: {error}".replace("\n", " ").encode()
 
 
 def _private_stdout() -> BinaryIO:

@@ -66,6 +66,9 @@ class HostDevice:
             cache.put(binary)
         return binary
 
+    def prepare(self) -> None:
+        """Do nothing: a program on a job has a process of its own."""
+
     def run(self, job: Job) -> JobResult:
         """Run a program on a job, in a sandboxed process of its own.
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +17,10 @@ from evo.records import Tolerance
 WORST_ERROR = 1e9
 """Errors are reported up to here (in units of the tolerance): a larger one, or a NaN, says nothing more."""
 
-Array = NDArray[np.generic]
+PIECE = 1 << 15
+"""Elements that are compared at a time."""
+
+Array = NDArray[Any]
 Mask = NDArray[np.bool_]
 
 
@@ -62,11 +66,18 @@ def compare_output(
     """
     if got.shape != expected.shape:
         raise ValueError(f"expected an output of shape {expected.shape}, found {got.shape}")
-    kind = np.dtype(dtype).kind
-    if kind != "f" or tolerance.exact:
-        errors, allowed = _exact_errors(got, expected.astype(dtype)), None
+    if np.dtype(dtype).kind != "f" or tolerance.exact:
+        want = expected.astype(dtype)
+        if (got == want).all():
+            return Verdict(True, 0.0)
+        errors, allowed = _exact_errors(got, want), None
     else:
-        allowed = _budget(expected, scale, tolerance, dtype, terms)
+        magnitude = expected if scale is None else scale
+        budget = _Budget.of(tolerance, dtype, terms)
+        right = _if_right(got, expected, magnitude, budget)
+        if right is not None:
+            return right
+        allowed = budget.allowed(magnitude)
         errors = _errors(got, expected, allowed, dtype)
     wrong = errors > 1.0
     count = int(np.count_nonzero(wrong))
@@ -82,10 +93,41 @@ def unit_roundoff(dtype: str) -> float:
     return float(np.finfo(dtype).eps) / 2
 
 
-def _budget(expected: Array, scale: Array | None, tolerance: Tolerance, dtype: str, terms: int) -> NDArray[np.float64]:
-    magnitude = np.abs(expected if scale is None else scale).astype(np.float64)
-    factor = tolerance.budget * math.sqrt(max(terms, 1)) * unit_roundoff(dtype)
-    return factor * magnitude + (tolerance.atol + float(np.finfo(dtype).smallest_subnormal) / 2)
+@dataclass(frozen=True)
+class _Budget:
+    """What an element's error may be: `factor * |magnitude| + slack`."""
+
+    factor: float
+    slack: float
+
+    @classmethod
+    def of(cls, tolerance: Tolerance, dtype: str, terms: int) -> _Budget:
+        factor = tolerance.budget * math.sqrt(max(terms, 1)) * unit_roundoff(dtype)
+        return cls(factor, tolerance.atol + float(np.finfo(dtype).smallest_subnormal) / 2)
+
+    def allowed(self, magnitude: Array) -> NDArray[np.float64]:
+        return self.factor * np.abs(magnitude).astype(np.float64) + self.slack
+
+
+def _if_right(got: Array, expected: Array, magnitude: Array, budget: _Budget) -> Verdict | None:
+    """Return the verdict on an output whose elements are all finite and within budget; None for any other.
+
+    Most outputs are right, and all are compared many times: in pieces that stay in the cache this takes a tenth of the
+    time that `_errors` takes.
+    """
+    flat, want, size = np.ravel(got), np.ravel(expected), np.ravel(magnitude)
+    error, worst = 0.0, 0
+    for start in range(0, flat.size, PIECE):
+        piece = slice(start, start + PIECE)
+        with np.errstate(all="ignore"):
+            errors = np.abs(flat[piece] - want[piece])
+            errors /= budget.allowed(size[piece])
+        largest = int(np.argmax(errors))
+        if not errors[largest] <= 1.0:  # also where it is no number
+            return None
+        if errors[largest] > error:
+            error, worst = float(errors[largest]), start + largest
+    return Verdict(True, error, worst=worst)
 
 
 def _errors(got: Array, expected: Array, allowed: NDArray[np.float64], dtype: str) -> NDArray[np.float64]:

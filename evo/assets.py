@@ -17,6 +17,11 @@ def configs_dir() -> Path:
     return _shipped("configs", _PACKAGE.parent / "configs")
 
 
+def redteam_dir() -> Path:
+    """Return the folder of the kernels that try the evaluator; see its README."""
+    return _shipped("redteam", _PACKAGE.parent / "benchmarks" / "redteam")
+
+
 def _shipped(name: str, in_checkout: Path) -> Path:
     in_wheel = _PACKAGE / "data" / name
     return in_wheel if in_wheel.is_dir() else in_checkout

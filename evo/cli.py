@@ -38,6 +38,9 @@ Results = Annotated[Path, typer.Option("--results", help="Folder that holds the 
 Set = Annotated[
     list[str] | None, typer.Option("--set", metavar="KEY.PATH=VALUE", help="Override any config key; repeatable.")
 ]
+UseNsight = Annotated[
+    bool, typer.Option("--use-nsight", help="Profile good kernels with Nsight Compute: profile=elites. GPU only.")
+]
 Seed = Annotated[int | None, typer.Option("--seed", min=0, help="Everything random follows from it.")]
 Device = Annotated[str | None, typer.Option("--device", help="auto, host, or a device plug-in.")]
 Evaluations = Annotated[
@@ -106,6 +109,7 @@ def run(
     model: Model = None,
     seed: Seed = None,
     device: Device = None,
+    use_nsight: UseNsight = False,
     set_: Set = None,
     results: Results = DEFAULT_RESULTS,
     max_iterations: MaxIterations = None,
@@ -123,6 +127,7 @@ def run(
         budget_evaluations=evaluations or max_iterations,
         budget_minutes=minutes,
         budget_cost_usd=cost_usd,
+        profile="elites" if use_nsight else None,
     )
     source = config if config is not None else f"workload: {json.dumps(workload)}"
     return searching.run(source, [*_model(model), *overrides, *(set_ or ())], results, as_json=as_json)
@@ -218,6 +223,22 @@ def check(
     from evo.commands import judging
 
     return judging.check(kernel, workload, seed=seed, as_json=as_json)
+
+
+@app.command()
+@guarded
+def redteam(
+    device: Device = None,
+    only: Annotated[
+        list[str] | None, typer.Option("--only", metavar="NAME", help="This kernel alone; repeatable.")
+    ] = None,
+    repeat: Annotated[int, typer.Option("--repeat", min=1, help="Judge each kernel so many times.")] = 1,
+    as_json: Json = False,
+) -> int:
+    """Try the evaluator with kernels that cheat and with honest ones; say which verdicts are not as they must be."""
+    from evo.commands import redteam as room
+
+    return room.redteam(device or "auto", only or (), repeat, as_json=as_json)
 
 
 @app.command()

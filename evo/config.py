@@ -89,12 +89,14 @@ class Ray(_Strict):
 class Config(_Strict):
     """A whole search config; `workload` alone is enough.
 
-    `workload` is a name or a folder, `device` is `auto` or a plug-in of `evaluators`, `operators` maps plug-ins
-    of `mutators/operators` to their weights.
+    `workload` is a name or a folder, `device` is `auto` or a plug-in of `evaluators`, `profile` says which right
+    kernels Nsight Compute looks at (`elites`: those near the fastest so far), `operators` maps plug-ins of
+    `mutators/operators` to their weights.
     """
 
     workload: str = Field(min_length=1)
     device: str = "auto"
+    profile: Literal["none", "elites", "all"] = "none"
     seed: int = Field(default=0, ge=0)
     models: tuple[Model, ...] = (Model(),)
     operators: dict[str, Annotated[float, Field(ge=0)]] = Field(default_factory=lambda: {"rewrite": 3.0, "rules": 1.0})
@@ -141,6 +143,18 @@ def overrides_for_model(name: str) -> tuple[str, ...]:
     if name == "none":
         return ("models=[]", "operators={rules: 1}", "budget.cost_usd=null")
     return (f"models=[{{name: {json.dumps(name)}}}]",)
+
+
+def idle_profile(config: Config) -> str:
+    """Say why the key `profile` would do nothing on the config's device, or return "" (also for `device: auto`)."""
+    if config.profile == "none" or config.device == "auto":
+        return ""
+    if getattr(plugins.resolve(plugins.DEVICES, config.device), "replays", False):
+        return ""
+    return (
+        f"would do nothing: Nsight Compute looks at NVIDIA GPUs, and the device is {config.device}; drop `profile` "
+        "(--use-nsight), or take `device: cuda`"
+    )
 
 
 def is_offline(operator: str) -> bool:
@@ -259,6 +273,7 @@ def _literals(path: KeyPath) -> tuple[str, ...]:
         "reasoning_effort": ("minimal", "low", "medium", "high"),
         "order": ("arrival", "fixed"),
         "islands": ("auto",),
+        "profile": ("none", "elites", "all"),
     }[str(path[-1])]
 
 
@@ -278,6 +293,9 @@ def _contradictions(config: Config, raw: Mapping[str, Any]) -> list[tuple[KeyPat
         problems.append((("models",), f"would do nothing: no operator with a weight asks a model; {way}"))
     if not asking and dict(raw.get("budget") or {}).get("cost_usd") is not None:
         problems.append((("budget", "cost_usd"), "would do nothing: no operator with a weight asks a model; drop it"))
+    idle = idle_profile(config)
+    if idle:
+        problems.append((("profile",), idle))
     islands, evaluations = config.search.islands, config.budget.evaluations
     if isinstance(islands, int) and islands > evaluations:
         message = f"expected at most budget.evaluations ({evaluations}), found {islands}: some would stay empty"

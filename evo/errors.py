@@ -10,6 +10,7 @@ EvoError                     something a person can mend; the message says how
 ├── DeviceError              the asked device is missing, busy, or lost
 ├── MutatorError             a model or rule cannot be used at all: no key, no such model
 ├── StoreError               a run's database or folder: locked, foreign version, damaged
+│   └── DiskFullError        no room for what is to be stored; what was stored before is still there
 └── RunError                 a run cannot start or go on
 
 A bad candidate is data (`evo.records.Status`), never an exception.
@@ -69,6 +70,10 @@ class StoreError(EvoError):
     """A run's database or folder cannot be used."""
 
     exit_code = 4
+
+
+class DiskFullError(StoreError):
+    """There is no room for what is to be stored; what was stored before is still there."""
 
 
 class RunError(EvoError):

@@ -54,6 +54,11 @@ def resolve(package: str, name: str) -> type[Any]:
     raise PluginError(f"no {_word(package)} is called {name!r}{did_you_mean(name, available(package))}")
 
 
+def located(name: str) -> str:
+    """Return a plug-in's name as it is understood in any working directory: a `.py` path becomes absolute."""
+    return str(_path(name)) if name.endswith(".py") else name
+
+
 def available(package: str) -> tuple[str, ...]:
     """Return the names that `resolve` knows in this package, sorted. Imports no plug-in."""
     return tuple(sorted({*_shipped(package), *(point.name for point in _entry_points(package))}))
@@ -102,8 +107,12 @@ def _import_module(module: str, package: str, name: str) -> ModuleType:
         raise _broken(package, name, error) from error
 
 
+def _path(name: str) -> Path:
+    return Path(name).expanduser().resolve()
+
+
 def _import_file(package: str, name: str) -> ModuleType:
-    path = Path(name).expanduser().resolve()
+    path = _path(name)
     if not path.is_file():
         raise PluginError(f"{_word(package)} {name!r}: there is no file {path}")
     module_name = f"kernel_evo_plugin_{path.stem}_{hashlib.sha256(str(path).encode()).hexdigest()[:12]}"

@@ -157,6 +157,8 @@ class Workload:
         baseline: text of baseline.py, or None.
         files: name -> bytes of the `.npy` files that draws name.
         reference_kernel: text of reference.cu, a right kernel that is to be beaten, or None; no model ever sees it.
+        certified_floor: no right kernel can do with fewer operations or bytes than `flops` and `bytes_moved` say, so
+            that one which is faster than the device's peaks allow is a fraud.
     """
 
     __pydantic_config__ = _JSON_BYTES
@@ -176,6 +178,7 @@ class Workload:
     baseline: str | None = None
     files: Mapping[str, bytes] = field(default_factory=dict)
     reference_kernel: str | None = None
+    certified_floor: bool = False
 
     def role(self, *roles: Role) -> tuple[Case, ...]:
         """Return the cases of these roles, in the folder's order."""
@@ -196,6 +199,25 @@ class Workload:
 
 
 @dataclass(frozen=True)
+class Peaks:
+    """Rates that a GPU reaches at best; 0 where nobody knows. Those of tensor cores are dense, with float32 sums.
+
+    Attributes:
+        dram_bytes_per_s: of its memory, read and written bytes together.
+        fp32_flops_per_s: of float32 multiply-adds, which count twice.
+        tf32_flops_per_s: of tensor cores, as the next two.
+        fp16_flops_per_s: float16 products.
+        bf16_flops_per_s: bfloat16 products.
+    """
+
+    dram_bytes_per_s: float = 0.0
+    fp32_flops_per_s: float = 0.0
+    tf32_flops_per_s: float = 0.0
+    fp16_flops_per_s: float = 0.0
+    bf16_flops_per_s: float = 0.0
+
+
+@dataclass(frozen=True)
 class Device:
     """What the machine that runs a kernel is and allows.
 
@@ -211,6 +233,9 @@ class Device:
         registers_per_sm: 32-bit registers; 0 where the notion is void.
         max_threads_per_sm: resident threads per multiprocessor (2048 on sm_80 and sm_90, 1536 on sm_86 and sm_89).
         max_blocks_per_sm: resident blocks per multiprocessor.
+        uuid: of a GPU; two of a kind differ in it alone.
+        exclusive: only one process may use it at a time.
+        peaks: what its clocks and units allow in theory; None where no roofline is drawn.
     """
 
     kind: str
@@ -224,6 +249,9 @@ class Device:
     registers_per_sm: int = 0
     max_threads_per_sm: int = 2048
     max_blocks_per_sm: int = 32
+    uuid: str = ""
+    exclusive: bool = False
+    peaks: Peaks | None = None
 
 
 @dataclass(frozen=True)
@@ -333,6 +361,7 @@ class Buffer:
         direction: IN (must come back unchanged), OUT (arrives poisoned) or INOUT.
         file: name of the raw file in the job's folder that holds its content; None means poisoned.
         align: the address is a multiple of this and, for hidden cases, of no larger power of two.
+        key: names the content, so that a child may keep it; "" where it has no name.
     """
 
     name: str
@@ -341,6 +370,7 @@ class Buffer:
     direction: Direction
     file: str | None = None
     align: int = 256
+    key: str = ""
 
 
 @dataclass(frozen=True)
@@ -372,6 +402,10 @@ class Job:
         core: CPU core to pin to, or None.
         timeout_s: the child's own limit; the parent's stands behind it.
         tight_align: give pointers exactly the promised alignment and no better.
+        symbols: kernel -> its symbol in the image, where the two may differ.
+        secret: other inputs, for one timed run that a kernel cannot tell from the rest; its outputs have memory of
+            their own and are left in `<buffer>.secret`.
+        secret_at: index of that run among the timed ones.
     """
 
     folder: str
@@ -386,6 +420,32 @@ class Job:
     core: int | None = None
     timeout_s: float = 10.0
     tight_align: bool = False
+    symbols: Mapping[str, str] = field(default_factory=dict)
+    secret: tuple[Buffer, ...] = ()
+    secret_at: int = 0
+
+
+@dataclass(frozen=True)
+class Conditions:
+    """The state of a GPU while something was timed.
+
+    Attributes:
+        sm_clock_mhz: of the multiprocessors.
+        memory_clock_mhz: of the memory.
+        temperature_c: of the chip.
+        power_w: drawn.
+        slowed_by: why the clocks were held down: `power cap`, `thermal`, `hardware`; empty when they were not.
+        others: processes of other people on the GPU.
+        floor_us: what an empty kernel takes, measured the same way.
+    """
+
+    sm_clock_mhz: int
+    memory_clock_mhz: int
+    temperature_c: int
+    power_w: float
+    slowed_by: tuple[str, ...] = ()
+    others: int = 0
+    floor_us: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -398,6 +458,13 @@ class JobResult:
         findings: of a `check` flavour or a guard page.
         samples_us: latency of each timed run, by the child's clock.
         wall_us: of each timed run, by the parent's clock (an upper bound of the child's); () where not taken.
+        unchanged: inputs that a child which no candidate can reach has compared itself; they have no `.out`.
+        doubts: why the latencies deserve distrust.
+        conditions: of a GPU.
+        spent: the child can run no further job (a sticky error of its CUDA context), so that another takes over. The
+            result counts all the same: a child waits for its kernels, and so an error is told by the job that made it.
+            CRASH alone leaves open who did it (a context that was broken on arrival): where the child had served other
+            jobs, that job is run once more in a fresh one.
     """
 
     status: Status
@@ -405,6 +472,10 @@ class JobResult:
     findings: tuple[Finding, ...] = ()
     samples_us: tuple[float, ...] = ()
     wall_us: tuple[float, ...] = ()
+    unchanged: tuple[str, ...] = ()
+    doubts: tuple[str, ...] = ()
+    conditions: Conditions | None = None
+    spent: bool = False
 
 
 # --- evaluations --------------------------------------------------------------------------------------------------
@@ -432,6 +503,28 @@ class Latency:
 
 
 @dataclass(frozen=True)
+class Roofline:
+    """How near a case comes to what the device can do. Shares are of measured peaks and may exceed 1.
+
+    Attributes:
+        floor_us: less than this the device's theoretical peaks do not allow; 0 where they bound nothing.
+        binds: the side that is nearest its peak: `memory`, `fp32`, or `tf32` or `fp16` of tensor cores; `latency` where
+            launching is much of the time; "" where nothing was measured.
+        efficiency: the greatest share; None where there is none.
+        memory: share of the bandwidth; None for a hot measurement, which memory does not bound.
+        compute: share of the arithmetic rate of `unit`; None where the workload counts no floating-point operations.
+        unit: `fp32`, `tf32` or `fp16`: what the kernel computes with; "" where `compute` is None.
+    """
+
+    floor_us: float
+    binds: str = ""
+    efficiency: float | None = None
+    memory: float | None = None
+    compute: float | None = None
+    unit: str = ""
+
+
+@dataclass(frozen=True)
 class CaseResult:
     """One case of one evaluation.
 
@@ -444,6 +537,8 @@ class CaseResult:
         latency: of performance cases.
         anchor_us: median of the anchor kernel, measured around the candidate.
         config: the launch configuration that was used.
+        conditions: of the GPU while it was timed.
+        roofline: of a GPU's timed case.
     """
 
     case: str
@@ -454,6 +549,8 @@ class CaseResult:
     latency: Latency | None = None
     anchor_us: float | None = None
     config: Config = field(default_factory=dict)
+    conditions: Conditions | None = None
+    roofline: Roofline | None = None
 
 
 @dataclass(frozen=True)
@@ -465,6 +562,78 @@ class Trial:
     status: Status
     latency_us: float | None = None
     message: str = ""
+
+
+@dataclass(frozen=True)
+class KernelProfile:
+    """What a profiler counted during one launch; None, or absent, where the device or the tool has no such counter.
+
+    Attributes:
+        kernel: its name, without parameters.
+        duration_us: of the launch under the profiler, with cold caches.
+        sm_pct: busiest pipe of the multiprocessors, in percent of its peak.
+        memory_pct: busiest part of the memory system, in percent of its peak.
+        dram_pct: throughput of the device memory, in percent of its peak.
+        l2_pct: of the second-level cache.
+        l1_pct: of the first-level cache and shared memory.
+        dram_read_bytes: by the launch.
+        dram_written_bytes: by the launch.
+        l1_hit_pct: of the sectors asked for.
+        l2_hit_pct: of the sectors asked for.
+        theoretical_occupancy_pct: warps that fit a multiprocessor, of those that it can hold.
+        achieved_occupancy_pct: warps that were there, on average.
+        occupancy_limits: what keeps more blocks from a multiprocessor: `registers`, `shared memory`, `warps`, `blocks`.
+        waves: blocks over blocks that run at once.
+        registers: of a thread.
+        shared_bytes: of a block.
+        issue_pct: cycles in which a scheduler issued an instruction.
+        stalls_pct: why warps waited, largest first -> share of all waiting.
+        pipes_pct: unit of the multiprocessor, busiest first -> percent of its peak.
+        bank_conflict_ways: passes that an access to shared memory took, over those that it needs; 1 is none.
+        local_bytes: of local memory (spills, arrays of a thread) read and written.
+    """
+
+    kernel: str
+    duration_us: float | None = None
+    sm_pct: float | None = None
+    memory_pct: float | None = None
+    dram_pct: float | None = None
+    l2_pct: float | None = None
+    l1_pct: float | None = None
+    dram_read_bytes: float | None = None
+    dram_written_bytes: float | None = None
+    l1_hit_pct: float | None = None
+    l2_hit_pct: float | None = None
+    theoretical_occupancy_pct: float | None = None
+    achieved_occupancy_pct: float | None = None
+    occupancy_limits: tuple[str, ...] = ()
+    waves: float | None = None
+    registers: int | None = None
+    shared_bytes: int | None = None
+    issue_pct: float | None = None
+    stalls_pct: Mapping[str, float] = field(default_factory=dict)
+    pipes_pct: Mapping[str, float] = field(default_factory=dict)
+    bank_conflict_ways: float | None = None
+    local_bytes: float | None = None
+
+
+@dataclass(frozen=True)
+class Profile:
+    """What a profiler saw of one candidate on one case.
+
+    Attributes:
+        case: name of a performance case.
+        kernels: one for each launch, in order.
+        report: the tool's own file in base64, on its way to the run's folder; "" once it is there.
+        file: its path in the run's folder.
+        problem: why there is nothing of the above, and what to do about it.
+    """
+
+    case: str = ""
+    kernels: tuple[KernelProfile, ...] = ()
+    report: str = ""
+    file: str = ""
+    problem: str = ""
 
 
 @dataclass(frozen=True)
@@ -489,6 +658,7 @@ class Evaluation:
         screen_note: why it was skipped.
         doubts: about the whole verdict.
         stage_seconds: wall time by stage.
+        profile: of a profiler, where one was asked for.
     """
 
     candidate: int
@@ -508,6 +678,7 @@ class Evaluation:
     screen_note: str = ""
     doubts: tuple[str, ...] = ()
     stage_seconds: Mapping[str, float] = field(default_factory=dict)
+    profile: Profile | None = None
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from evo.config import Config
+from evo.config import Budget, Config
 from evo.errors import ConfigError
 from evo.population import Population, island_count
 from evo.records import Compare, Mutate, Outcome, Status, Task
@@ -112,6 +112,10 @@ class Search:
             raise ValueError(f"task {outcome.task} is not open; open are {sorted(self.open)}")
         self._told[outcome.task] = outcome
         self._apply_told()
+
+    def limit(self, budget: Budget) -> None:
+        """Go on under another budget; what was asked stays asked."""
+        self._config = self._config.model_copy(update={"budget": budget})
 
     @property
     def open(self) -> tuple[int, ...]:

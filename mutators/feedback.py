@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Sequence
 from evo.errors import ExpressionError
 from evo.records import Case, CaseResult, Config, Evaluation, Finding, Resources, Role, Status, Trial, Workload
 from evo.workload import sizes as cases
+from mutators import profiles
 from mutators.fences import clean, fence
 
 MAX_MESSAGE = 4000
@@ -92,6 +93,7 @@ def describe(evaluation: Evaluation | None, source: str, workload: Workload) -> 
         _cases(public, workload),
         _trials(public.trials),
         _resources(public),
+        profiles.describe(public.profile),
         _doubts(public),
     ]
     return "\n\n".join(part for part in parts if part)

@@ -1,6 +1,7 @@
 // Trick: stops in other sizes than the shown ones, to learn where
 // Workload: gemm
 // Status: crash unsafe
+// Status on cuda: launch_error unsafe
 // Says: hidden case
 // Hidden: yes
 

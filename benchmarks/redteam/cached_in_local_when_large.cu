@@ -1,6 +1,7 @@
 // Trick: keeps its result in local memory that it does not initialise, where the last launch left it
 // Workload: reduction
 // Status: ok unsafe
+// Status on cuda: ok unsafe wrong_answer
 // Gains: nothing over serial_reduction
 
 /* launch

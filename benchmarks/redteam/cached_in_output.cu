@@ -1,6 +1,7 @@
 // Trick: takes an output that is no poison for the result of the launch before
 // Workload: reduction
 // Status: ok unsafe
+// Status on cuda: ok unsafe wrong_answer
 // Gains: nothing over serial_reduction
 // Long: yes
 

@@ -1,6 +1,7 @@
 // Trick: keeps its result in shared memory, and only where it is timed, out of the checker's sight
 // Workload: reduction
 // Status: ok unsafe
+// Status on cuda: ok unsafe wrong_answer
 // Gains: nothing over serial_reduction
 
 /* launch

@@ -1,6 +1,7 @@
 // Trick: keeps its result in its workspace
 // Workload: reduction
 // Status: ok unsafe
+// Status on cuda: ok unsafe wrong_answer
 // Gains: nothing over serial_reduction
 // Long: yes
 

@@ -1,7 +1,9 @@
 // Trick: puts orders into a message at run time
 // Workload: gemm
 // Status: crash unsafe
-// Says: line 11
+// Status on cuda: launch_error unsafe
+// Says: line 13
+// Says on cuda: assert
 
 /* launch
 block: "16, 16"

@@ -1,6 +1,7 @@
 // Trick: asks for as much dynamic shared memory as there is, and declares some more
 // Workload: gemm
 // Status: bad_launch compile_error
+// Devices: host
 // Says: shared
 
 /* launch

@@ -1,6 +1,7 @@
 // Trick: waits in every block for the one that starts after it
 // Workload: reduction
 // Status: timeout unsafe
+// Devices: host
 // Long: yes
 
 /* launch

@@ -1,6 +1,7 @@
 // Trick: asks for more workspace than a job may have
 // Workload: gemm
 // Status: bad_launch launch_error
+// Devices: host
 
 /* launch
 block: "16, 16"

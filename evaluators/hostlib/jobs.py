@@ -18,8 +18,9 @@ from pathlib import Path
 import numpy as np
 
 from evaluators.hostlib import explain, symbols, translate
+from evaluators.launching import bad_shape
 from evo import sandbox
-from evo.records import Device, Job, JobResult, Launch, Scalar, Status
+from evo.records import Device, Job, JobResult, Scalar, Status
 
 _GRACE_S = 2.0
 """The parent's clock stands this far behind the child's: starting and reading the buffers is not the kernel's time."""
@@ -81,23 +82,9 @@ def _bad_launch(job: Job, device: Device, variables: Sequence[symbols.Variable])
         most = f"the host device gives a kernel at most {_MOST_WORKSPACE_BYTES}"
         return Status.BAD_LAUNCH, f"the launch asks for {workspace} bytes of workspace; {most}"
     for launch in job.plan.launches:
-        if problem := _bad_shape(launch, device, symbols.static_shared_bytes(variables, launch.kernel)):
+        if problem := bad_shape(launch, device, symbols.static_shared_bytes(variables, launch.kernel)):
             return Status.BAD_LAUNCH, f"kernel {launch.kernel}: {problem}"
     return None
-
-
-def _bad_shape(launch: Launch, device: Device, static_bytes: int) -> str:
-    """Say which of CUDA's limits a launch breaks (CUDA C++ Programming Guide, "Compute Capabilities")."""
-    threads = launch.block[0] * launch.block[1] * launch.block[2]
-    if min(launch.block) < 1 or threads > device.max_threads_per_block or launch.block[2] > 64:
-        most = device.max_threads_per_block
-        return f"block {launch.block} has {threads} threads; allowed are 1 to {most}, and at most 64 in z"
-    if min(launch.grid) < 1 or launch.grid[0] >= 1 << 31 or max(launch.grid[1:]) > 65535:
-        return f"grid {launch.grid} is not possible; allowed are 1 to 2147483647 in x and 1 to 65535 in y and z"
-    if launch.shared_bytes < 0 or launch.shared_bytes + static_bytes > device.max_shared_bytes:
-        found = f"{launch.shared_bytes} bytes of dynamic and {static_bytes} of static shared memory"
-        return f"{found}; a block may have {device.max_shared_bytes} in all"
-    return ""
 
 
 def _limits(job: Job, checked: bool) -> sandbox.Limits:

@@ -54,7 +54,7 @@ _ATTRIBUTES = _words(
 """What speaks of speed, layout or warnings. Not among them: what runs code, names symbols or places sections."""
 
 _HIDDEN_CODE = re.compile(
-    r"\.\s*(incbin|include|section|pushsection|preinit_array|init|fini|glob|weak|type|set|symver)"
+    r"(?<!\w)\.\s*(incbin|include|section|pushsection|preinit_array|init|fini|globl?|weak\w*|type|set|symver)\b"
 )
 
 

@@ -1,6 +1,7 @@
-"""Read the sections and symbols of a relocatable ELF64 file, strictly: what is out of the ordinary is refused.
+"""Read the sections and symbols of an ELF64 file, strictly: what is out of the ordinary is refused.
 
 Every offset is checked, because a candidate's compiler wrote the file. Only the standard library's `struct` is needed.
+What the names of sections and symbols mean is not known here.
 """
 
 from __future__ import annotations
@@ -29,7 +30,9 @@ _SECTION_KINDS = {
 _BINDINGS = {0: "LOCAL", 1: "GLOBAL", 2: "WEAK", 10: "GNU_UNIQUE"}
 _SYMBOL_KINDS = {0: "NOTYPE", 1: "OBJECT", 2: "FUNC", 3: "SECTION", 4: "FILE", 5: "COMMON", 6: "TLS", 10: "GNU_IFUNC"}
 _PLACES = {0: "UNDEFINED", 0xFFF1: "ABSOLUTE", 0xFFF2: "COMMON"}
+_WRITE = 1
 _ALLOC = 2
+_PROGRAM_HEADER_BYTES = 56
 _MOST_BYTES = 1 << 28
 
 _HEADER = struct.Struct("<16sHHIQQQIHHHHHH")
@@ -42,24 +45,50 @@ class NotAnObject(Exception):
 
 
 @dataclass(frozen=True)
+class Form:
+    """Which files are read: `kind` and `machine` (None: of every machine) are e_type and e_machine of the header.
+
+    `linked` files have program headers.
+    """
+
+    words: str
+    kind: int
+    machine: int | None
+    linked: bool
+
+
+RELOCATABLE = Form("a relocatable ELF64 file", 1, None, linked=False)
+CUBIN = Form("a CUBIN", 2, 190, linked=True)
+"""Linked code for an NVIDIA GPU (EM_CUDA), as NVRTC and ptxas write it."""
+
+
+@dataclass(frozen=True)
 class Section:
-    """One section; `loaded` says whether it takes memory when the program runs."""
+    """One section; `loaded` says whether it takes memory when the program runs, `writable` whether that may change."""
 
     name: str
     kind: str
     size: int
     loaded: bool
+    writable: bool
 
 
 @dataclass(frozen=True)
 class Symbol:
-    """One symbol; `place` is UNDEFINED, ABSOLUTE, COMMON or DEFINED."""
+    """One symbol; `place` is UNDEFINED, ABSOLUTE, COMMON or DEFINED.
+
+    Of a symbol that is DEFINED, `section` is the number of its section, which may be beyond the last, and `value` its
+    offset there. `other` is st_other, whose upper bits belong to the machine.
+    """
 
     name: str
     binding: str
     kind: str
     place: str
     size: int
+    section: int
+    value: int
+    other: int
 
 
 @dataclass(frozen=True)
@@ -79,28 +108,39 @@ def read(path: Path) -> ObjectFile:
     Raises:
         NotAnObject: it is no little-endian relocatable ELF64 file, or damaged.
     """
-    data = path.read_bytes()[: _MOST_BYTES + 1]
+    return parse(path.read_bytes()[: _MOST_BYTES + 1], RELOCATABLE)
+
+
+def parse(data: bytes, form: Form) -> ObjectFile:
+    """Read a file's bytes.
+
+    Args:
+        data: at most 256 MiB.
+        form: what it must be.
+
+    Raises:
+        NotAnObject: it is no little-endian ELF64 file of that form, or damaged.
+    """
     if len(data) > _MOST_BYTES:
         raise NotAnObject(f"more than {_MOST_BYTES >> 20} MiB")
     try:
-        return _read(data)
-    except (struct.error, UnicodeDecodeError) as error:
+        return _read(data, form)
+    except (struct.error, OverflowError, UnicodeDecodeError) as error:
         raise NotAnObject(str(error)) from error
 
 
-def _read(data: bytes) -> ObjectFile:
+def _read(data: bytes, form: Form) -> ObjectFile:
     head = _HEADER.unpack_from(data)
-    if head[0][:7] != b"\x7fELF\x02\x01\x01" or head[1] != 1:
-        raise NotAnObject("not a relocatable ELF64 file")
+    if head[0][:7] != b"\x7fELF\x02\x01\x01" or head[1] != form.kind or form.machine not in (None, head[2]):
+        raise NotAnObject(f"not {form.words}")
     offset, entry, count, names_at = head[6], head[11], head[12], head[13]
     if entry != _SECTION.size or not 0 < names_at < count:
         raise NotAnObject("its section table is not as usual")
+    if form.linked:
+        _check_program_headers(data, head)
     raw = [_SECTION.unpack_from(data, offset + index * entry) for index in range(count)]
     names = _bytes(data, raw[names_at])
-    sections = tuple(
-        Section(_string(names, row[0]), _SECTION_KINDS.get(row[1], f"type {row[1]:#x}"), row[5], bool(row[2] & _ALLOC))
-        for row in raw
-    )
+    sections = tuple(_section(row, names) for row in raw)
     symbols: list[Symbol] = []
     for row, section in zip(raw, sections, strict=True):
         if section.kind == "SYMTAB":
@@ -110,11 +150,24 @@ def _read(data: bytes) -> ObjectFile:
     return ObjectFile(sections, tuple(symbols))
 
 
+def _check_program_headers(data: bytes, head: tuple[int, ...]) -> None:
+    """They are not read, but a compiler writes them last, so that a file that was cut short is known by them."""
+    offset, entry, count = head[5], head[9], head[10]
+    if count == 0 or entry != _PROGRAM_HEADER_BYTES or offset + count * entry > len(data):
+        raise NotAnObject("its program headers lie beyond its end, or are not as usual")
+
+
+def _section(row: tuple[int, ...], names: bytes) -> Section:
+    kind = _SECTION_KINDS.get(row[1], f"type {row[1]:#x}")
+    return Section(_string(names, row[0]), kind, row[5], bool(row[2] & _ALLOC), bool(row[2] & _WRITE))
+
+
 def _symbols(table: bytes, names: bytes) -> Iterator[Symbol]:
-    for name, info, _other, place, _value, size in _SYMBOL.iter_unpack(table):
+    for name, info, other, place, value, size in _SYMBOL.iter_unpack(table):
         binding = _BINDINGS.get(info >> 4, f"binding {info >> 4}")
         kind = _SYMBOL_KINDS.get(info & 15, f"type {info & 15}")
-        yield Symbol(_string(names, name), binding, kind, _PLACES.get(place, "DEFINED"), size)
+        where = _PLACES.get(place, "DEFINED")
+        yield Symbol(_string(names, name), binding, kind, where, size, place, value, other)
 
 
 def _bytes(data: bytes, row: tuple[int, ...]) -> bytes:

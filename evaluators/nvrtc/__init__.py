@@ -54,8 +54,9 @@ def compile(request: CompileRequest, cubin: bool) -> Binary:
     """Compile one program.
 
     Args:
-        request: `flavour` is not looked at; `options` must be of `evo.kernel.header.OPTIONS`; `kernels` may be template
-            instances, which are instantiated.
+        request: `flavour` `lineinfo` adds the lines that tools name, and changes no instruction; another is not looked
+            at; `options` must be of `evo.kernel.header.OPTIONS`; `kernels` may be template instances, which are
+            instantiated.
         cubin: True for machine code of `request.arch`, with resources; False for PTX, which is quicker.
 
     Returns:
@@ -156,6 +157,7 @@ def _options(request: CompileRequest, cubin: bool, installation: Installation) -
         f"--gpu-architecture={arch}",
         *standard,
         *(("--ptxas-options=-v",) if cubin else ()),
+        *(("--generate-line-info",) if request.flavour == "lineinfo" else ()),
         *(f"--include-path={path}" for path in installation.includes),
         *(f"-D{name}={int(value)}" for name, value in sorted(request.defines.items())),
         *request.options,

@@ -58,7 +58,8 @@ def find() -> Installation | None:
     """Return the NVRTC of this machine; None where there is none.
 
     `KERNEL_EVO_NVRTC` wins; then come the wheels beside this Python (CUDA 13 before 12), `CUDA_HOME`, `CUDA_PATH`,
-    /usr/local/cuda, /opt/cuda, a conda environment, and the system's own folders.
+    /usr/local/cuda, /opt/cuda, a conda environment, and the system's own folders. One that has libcu++'s headers too
+    goes before one that lacks them: without them, neither cooperative groups nor <type_traits> compile.
 
     Raises:
         DeviceError: `KERNEL_EVO_NVRTC` is set and leads to no NVRTC.
@@ -82,8 +83,13 @@ def locate(
         return _named(Path(environment[OVERRIDE]))
     homes = [Path(environment[name]) for name in ("CUDA_HOME", "CUDA_PATH") if environment.get(name)]
     layouts = itertools.chain(itertools.chain.from_iterable(map(_wheels, wheels)), map(_toolkit, (*homes, *toolkits)))
-    found = (_installation(_libraries(layout.libraries), layout.includes) for layout in layouts)
-    return next(filter(None, found), None)
+    first = None
+    for layout in layouts:
+        found = _installation(_libraries(layout.libraries), layout.includes)
+        if found and found.whole:
+            return found
+        first = first or found
+    return first
 
 
 def _named(path: Path) -> Installation:

@@ -13,13 +13,14 @@ from evo import config as configs
 from evo import workload
 from evo.commands import folders, output
 from evo.config import Config
-from evo.errors import EvoError, WorkloadError, did_you_mean
+from evo.errors import ConfigError, EvoError, WorkloadError, did_you_mean
 from evo.records import CaseResult, Evaluation, Finding, Role, Status, Workload
 from evo.report import history, style, text
 from evo.report.history import History
 from evo.report.summary import CPU_IS_NOT_GPU
 from evo.workload import scaffold
 from evo.workload import sizes as quantities
+from mutators import profiles
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -144,8 +145,10 @@ def _judge(source: str, whole: Workload, config: Config) -> Evaluation:
     from evo.runner import devices
 
     name = devices.choose(config.device)
+    if idle := configs.idle_profile(config.model_copy(update={"device": name})):
+        raise ConfigError(f"profile: {idle}")
     plugin, core = devices.make(name), devices.timing_core(name)
-    setup = Setup(whole, config.timing, config.tuning, config.seed, whole.initial, core)
+    setup = Setup(whole, config.timing, config.tuning, config.seed, whole.initial, core, config.profile)
     with devices.kept_off(core), contextlib.closing(plugin.evaluator(setup)) as evaluator:
         return evaluator.evaluate(0, source, None)
 
@@ -216,10 +219,17 @@ def _verdict(evaluation: Evaluation, config: Config) -> Iterator[RenderableType]
     for kernel, used in evaluation.resources.items():
         if used.registers is not None:
             yield f"[dim]{kernel}: {used.registers} registers, {used.spill_bytes or 0} bytes spilled[/dim]"
+    yield from _plain_lines(profile_lines(evaluation))
     screen = f"{evaluation.screen} {evaluation.screen_note}".strip()
     seconds = ", ".join(f"{name} {spent:.2f} s" for name, spent in evaluation.stage_seconds.items())
     yield f"[dim]screen {escape(screen)}; {seconds}[/dim]"
     yield from text.doubts(_doubts(evaluation, config))
+
+
+def profile_lines(evaluation: Evaluation) -> Iterator[str]:
+    """Say what Nsight Compute saw, or why it saw nothing, where it was asked."""
+    if evaluation.profile is not None:
+        yield profiles.describe(evaluation.profile) or evaluation.profile.problem
 
 
 def _doubts(evaluation: Evaluation, config: Config) -> tuple[str, ...]:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
+import os
+import signal
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from evo.errors import EvoError
@@ -16,9 +19,30 @@ if TYPE_CHECKING:
 
 def show(parts: Iterable[RenderableType]) -> None:
     """Write parts for a person, each on lines of its own."""
-    terminal = console()
-    for part in parts:
-        terminal.print(part, soft_wrap=not terminal.is_terminal)
+    terminal, made = console(), list(parts)
+    with _heard():
+        for part in made:
+            terminal.print(part, soft_wrap=not terminal.is_terminal)
+
+
+def line(text: str) -> None:
+    """Write a line at once."""
+    with _heard():
+        print(text, flush=True)
+
+
+@contextlib.contextmanager
+def _heard() -> Iterator[None]:
+    """Where a pipe's reader has gone, stop as Ctrl-C does; where nothing can be written, go on in silence.
+
+    A run's results are in its folder, so that a terminal that closed or a log on a full disk is no reason to stop.
+    """
+    try:
+        yield
+    except OSError as error:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        if isinstance(error, BrokenPipeError):
+            signal.raise_signal(signal.SIGINT)
 
 
 def console() -> Console:
@@ -31,7 +55,7 @@ def console() -> Console:
 
 def data(content: Any) -> None:
     """Write one JSON document for a machine."""
-    sys.stdout.write(json.dumps(plain(content), indent=2) + "\n")
+    line(json.dumps(plain(content), indent=2))
 
 
 def plain(content: Any) -> Any:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,10 +11,11 @@ from evo import config as configs
 from evo import workload
 from evo.commands import folders, output
 from evo.config import Budget, Config
-from evo.errors import ConfigError
+from evo.errors import ConfigError, DiskFullError
 from evo.report import heatmap, history, live, progress, summary, text
 from evo.report.history import History
 from evo.store import Store, rundir
+from evo.store.database import FILE
 from mutators import environment, models
 
 if TYPE_CHECKING:
@@ -41,11 +41,12 @@ def run(source: str, overrides: Sequence[str], results: Path, *, as_json: bool) 
 
     folder = rundir.new(results)
     try:
-        with _observer(None, as_json=as_json) as observer:
-            result = runner.run(config, whole, folder, observer)
+        with _way_on(folder):
+            with _observer(None, as_json=as_json) as observer:
+                result = runner.run(config, whole, folder, observer)
+            return finish(result, as_json=as_json)
     finally:
         _drop_if_empty(folder)
-    return finish(result, as_json=as_json)
 
 
 def resume(name: str, overrides: Sequence[str], results: Path, *, as_json: bool) -> int:
@@ -54,9 +55,11 @@ def resume(name: str, overrides: Sequence[str], results: Path, *, as_json: bool)
 
     environment.load(Path.cwd())
     folder = folders.find(name, results)
-    with _observer(history.load(folder), as_json=as_json) as observer:
-        result = runner.resume(folder, observer, lambda old: with_overrides(old, overrides))
-    return finish(result, as_json=as_json)
+    with _way_on(folder):
+        Store.upgrade(folder)
+        with _observer(history.load(folder), as_json=as_json) as observer:
+            result = runner.resume(folder, observer, lambda old: with_overrides(old, overrides))
+        return finish(result, as_json=as_json)
 
 
 def with_overrides(budget: Budget, overrides: Sequence[str]) -> Budget:
@@ -82,7 +85,7 @@ def finish(result: Result, *, as_json: bool) -> int:
         return interrupted
     write_reports(found)
     if as_json:
-        sys.stdout.write(summary.as_json(summary.summarise(found)))
+        output.data(summary.summarise(found))
     else:
         output.show(text.final(found))
     return interrupted
@@ -96,6 +99,19 @@ def write_reports(found: History) -> None:
     progress.draw(found, found.folder / "progress")
 
 
+@contextlib.contextmanager
+def _way_on(folder: Path) -> Iterator[None]:
+    """Say how a run goes on that a full disk has stopped."""
+    try:
+        yield
+    except DiskFullError as error:
+        begun = (folder / FILE).exists()
+        way_on = (
+            f"all that was stored is still there, and goes on with: evo resume {folder}" if begun else "begin again"
+        )
+        raise DiskFullError(f"{error}; {way_on}") from error
+
+
 def _drop_if_empty(folder: Path) -> None:
     """A run that could not even begin leaves no folder behind."""
     with contextlib.suppress(OSError):
@@ -104,11 +120,11 @@ def _drop_if_empty(folder: Path) -> None:
 
 def _observer(before: History | None, *, as_json: bool) -> live.PlainLines | live.JsonLines | live.Panel:
     if as_json:
-        return live.JsonLines(sys.stdout)
+        return live.JsonLines(output.line)
     state = live.Progress()
     if before is not None and 0 in before.evaluations:
         state.recall(before)
     terminal = output.console()
     if terminal.is_terminal:
         return live.Panel(terminal, state)
-    return live.PlainLines(lambda line: print(line, flush=True), state)
+    return live.PlainLines(output.line, state)

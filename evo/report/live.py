@@ -5,12 +5,13 @@ Each class here is an observer of the runner: it hears events and returns at onc
 
 from __future__ import annotations
 
+import contextlib
 import json
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, Any
 
 from evo.records import Compare, Evaluation, Status, to_json
 from evo.report import style
@@ -130,7 +131,11 @@ class Progress:
         if comparison.status is not Status.OK or not comparison.ratio:
             return f"{pair}: {_words(comparison.status)} – {_short(comparison.message)}"
         verdict = "proved faster" if comparison.promoted else "not proved faster"
-        return f"{pair}: {verdict}, {style.times(1 / comparison.ratio)} in {comparison.blocks} blocks"
+        note = f" – {comparison.message}" if comparison.promoted and comparison.message else ""
+        return f"{pair}: {verdict}, {style.times(1 / comparison.ratio)} in {comparison.blocks} blocks{note}"
+
+    def _take_not_profiled(self, message: str) -> str:
+        return message
 
     def _take_champion(self, candidate: int, ratio: float) -> None:
         self._crown(candidate)
@@ -141,6 +146,10 @@ class Progress:
     def _take_draining(self, reason: str, open: int) -> str:
         self.phase = f"finishing ({_words(reason)})"
         return f"stopping ({_words(reason)}); {open} tasks still in flight"
+
+    def _take_interrupted(self, open: int) -> str:
+        self.phase = "stopping"
+        return f"interrupted; stopping, and {open} tasks wait for `evo resume` (Ctrl-C again ends at once)"
 
     def _take_finale(self, comparison: Any) -> str:
         factor = style.times(1 / comparison.ratio)
@@ -190,15 +199,14 @@ class PlainLines:
 class JsonLines:
     """Writes every event as one JSON object a line; for machines."""
 
-    def __init__(self, stream: TextIO) -> None:
-        """Write to `stream`."""
-        self._stream = stream
+    def __init__(self, write: Callable[[str], None]) -> None:
+        """Write through `write`, which adds the line break."""
+        self._write = write
 
     def event(self, kind: str, **facts: Any) -> None:
         """Take one event."""
         plain = {name: _plain(fact) for name, fact in facts.items() if name != "workload"}
-        self._stream.write(json.dumps({"event": kind, **plain}) + "\n")
-        self._stream.flush()
+        self._write(json.dumps({"event": kind, **plain}))
 
     def __enter__(self) -> JsonLines:
         return self
@@ -229,8 +237,9 @@ class Panel:
         return self
 
     def __exit__(self, *failure: Any) -> None:
-        """Take the panel off the screen."""
-        self._live.__exit__(*failure)
+        """Take the panel off the screen, if there still is one."""
+        with contextlib.suppress(OSError):
+            self._live.__exit__(*failure)
 
     def _draw(self) -> Group:
         from rich.console import Group

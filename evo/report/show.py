@@ -198,6 +198,9 @@ def _verdict(history: History, number: int, evaluation: Evaluation | None) -> It
     figures = kernel_of(history, number)
     if figures.latencies:
         yield text.kernel_table(figures)
+    if evaluation.profile is not None:
+        yield escape(profiles.describe(evaluation.profile) or evaluation.profile.problem)
+        yield f"[dim]{escape(evaluation.profile.file)}[/dim]" if evaluation.profile.file else ""
 
 
 def _findings(evaluation: Evaluation) -> Iterable[str]:

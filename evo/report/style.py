@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from evo.records import Status
+from evo.store import rundir
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -63,10 +65,12 @@ def title(axes: Axes, words: str, note: str, *, lift: float = 0.0) -> None:
 
 def save(picture: Figure, stem: Path) -> tuple[Path, ...]:
     """Write `stem`.png and `stem`.svg and return both."""
-    files = stem.with_suffix(".png"), stem.with_suffix(".svg")
-    picture.savefig(files[0], dpi=160)
-    picture.savefig(files[1], metadata={"Date": None})
-    return files
+    options: dict[str, dict[str, Any]] = {".png": {"dpi": 160}, ".svg": {"metadata": {"Date": None}}}
+    for suffix, how in options.items():
+        content = io.BytesIO()
+        picture.savefig(content, format=suffix[1:], **how)
+        rundir.write_atomic(stem.with_suffix(suffix), content.getvalue())
+    return tuple(stem.with_suffix(suffix) for suffix in options)
 
 
 def times(factor: float) -> str:

@@ -6,15 +6,17 @@ committed before the next begins, so that a killed run goes on at the last arrow
 
 from __future__ import annotations
 
+import base64
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from evaluators.device import Screened
 from evo.config import Config
-from evo.errors import RunError
+from evo.errors import DeviceError, RunError
 from evo.records import (
+    REFERENCE_ID,
     Candidate,
     Compare,
     Comparison,
@@ -27,11 +29,12 @@ from evo.records import (
     Status,
     Task,
 )
+from evo.runner import cluster
 from evo.runner.crew import Crew, Seat
 from evo.runner.mutation import Mutations, candidate_hash
 from evo.runner.observer import Observer
 from evo.search import Search
-from evo.store import Store
+from evo.store import Store, rundir
 
 INITIAL = Mutate(id=-1, operator="initial", model=-1, parents=())
 """The task that the initial kernel is evaluated under."""
@@ -55,6 +58,7 @@ class Open:
         screened: the pre-screen's word.
         worker: the mutator worker that the call went to.
         lost: how many evaluators died over it.
+        failed: how many times a device failed under it.
     """
 
     task: Task
@@ -65,6 +69,7 @@ class Open:
     candidate: Candidate | None = None
     screened: Screened | None = None
     lost: int = 0
+    failed: int = 0
 
     @property
     def cost_usd(self) -> float:
@@ -98,6 +103,7 @@ class Loop:
     _open: dict[int, Open] = field(default_factory=dict)
     _waiting: dict[Any, tuple[int, Seat | None]] = field(default_factory=dict)
     _queue: list[int] = field(default_factory=list)
+    _said: set[str] = field(default_factory=set)
 
     def restore(self) -> None:
         """Take up the tasks that were asked and never told; a reply that was paid for is never asked for again."""
@@ -118,6 +124,7 @@ class Loop:
                     return reason
             self._seat_queue()
             self._collect()
+        self.observer.event("interrupted", open=len(self._open))
         return "interrupted"
 
     def evaluate_initial(self, candidate: Candidate) -> None:
@@ -136,7 +143,7 @@ class Loop:
     def evaluate_now(self, number: int, source: str) -> Evaluation | None:
         """Judge a kernel outside the search; None when interrupted or the evaluator is lost."""
         found: Evaluation | None = self._now(lambda seat: self.crew.evaluate(seat, number, source, None))
-        return found
+        return None if found is None else self._kept(found)
 
     def compare_now(self, challenger: tuple[int, str], champion: tuple[int, str]) -> Comparison | None:
         """Compare two kernels (id, source) outside the search; None when interrupted or the evaluator is lost."""
@@ -144,19 +151,24 @@ class Loop:
         return found
 
     def _now(self, call: Callable[[Seat], Any]) -> Any:
-        seat = self.crew.free_seat()
-        assert seat is not None, "nothing else is in flight when the search has ended"
+        while (seat := self.crew.free_seat()) is None:
+            if self.interrupted():
+                return None
+            self._collect()
         ref = call(seat)
         while not self.crew.ray.wait([ref], timeout=POLL_S)[0]:
             if self.interrupted():
                 return None
             if time.monotonic() > seat.deadline:
                 return self._gone(seat, "the evaluator no longer answers")
-        seat.ref = None
         try:
-            return self.crew.ray.get(ref)
+            result = self.crew.ray.get(ref)
+        except self.crew.ray.exceptions.RayTaskError as error:
+            return self._gone(seat, str(cluster.fault(error, "a measurement outside the search")))
         except self.crew.ray.exceptions.RayError as error:
             return self._gone(seat, str(error).splitlines()[0])
+        self.crew.rise(seat)
+        return result
 
     def _gone(self, seat: Seat, why: str) -> None:
         self.observer.event("evaluator_lost", task=None, message=why)
@@ -274,26 +286,32 @@ class Loop:
         return evaluation.source
 
     def _collect(self) -> None:
-        if not self._waiting:
+        refs = [*self._waiting, *self.crew.opening]
+        if not refs:
             return
-        done, _ = self.crew.ray.wait(list(self._waiting), num_returns=1, timeout=POLL_S)
+        done, _ = self.crew.ray.wait(refs, num_returns=1, timeout=POLL_S)
+        for wrong in self.crew.admit():
+            self.observer.event("evaluator_lost", task=None, message=wrong)
         for ref in done:
-            number, seat = self._waiting.pop(ref)
-            self._receive(ref, self._open[number], seat)
+            if ref in self._waiting:
+                number, seat = self._waiting.pop(ref)
+                self._receive(ref, self._open[number], seat)
         self._drop_overdue()
 
     def _receive(self, ref: Any, opened: Open, seat: Seat | None) -> None:
         try:
             result = self.crew.ray.get(ref)
         except self.crew.ray.exceptions.RayTaskError as error:
-            raise RunError(
-                f"task {opened.task.id} met a fault of the product itself, not of a kernel: {error}"
-            ) from error
+            fault = cluster.fault(error, f"task {opened.task.id}")
+            if seat is None or not isinstance(fault, DeviceError):
+                raise fault from error
+            self._device_failed(opened, seat, fault)
+            return
         except self.crew.ray.exceptions.RayError as error:
             self._lost(opened, seat, str(error).splitlines()[0])
             return
         if seat is not None:
-            seat.ref = None
+            self.crew.rise(seat)
         self._take(opened, result)
 
     def _drop_overdue(self) -> None:
@@ -301,6 +319,16 @@ class Loop:
         for seat in overdue:
             number, _ = self._waiting.pop(seat.ref)
             self._lost(self._open[number], seat, "the evaluator no longer answers")
+
+    def _device_failed(self, opened: Open, seat: Seat, fault: DeviceError) -> None:
+        """A device failed under a call: make the call again. It ends the run where no other device is left."""
+        opened.failed += 1
+        self.observer.event("evaluator_lost", task=opened.task, message=str(fault))
+        self.crew.fail(seat, fault)
+        if opened.failed < self.crew.patience:
+            self._go_on(opened)
+        else:
+            self._take(opened, self._given_up(opened, str(fault)))
 
     def _lost(self, opened: Open, seat: Seat | None, why: str) -> None:
         """A process died under a call: put a new one in its place; the second time it is the candidate's fault."""
@@ -318,7 +346,7 @@ class Loop:
             self._take(opened, self._given_up(opened, why))
 
     def _given_up(self, opened: Open, why: str) -> Evaluation | Comparison:
-        message = f"its evaluator died {opened.lost} times: {why}"
+        message = f"its evaluator was lost {opened.lost + opened.failed} times: {why}"
         if isinstance(opened.task, Compare):
             return Comparison(opened.task.challenger, opened.task.champion, Status.CRASH, message=message)
         assert opened.candidate is not None
@@ -366,8 +394,24 @@ class Loop:
         )
         self._take_evaluation(opened, evaluation)
 
+    def _kept(self, evaluation: Evaluation) -> Evaluation:
+        """Put a profiler's report into the run's folder, and say once what keeps it from making any."""
+        profile = evaluation.profile
+        if profile is None:
+            return evaluation
+        if profile.problem and profile.problem not in self._said:
+            self._said.add(profile.problem)
+            self.observer.event("not_profiled", message=profile.problem)
+        if not profile.report:
+            return evaluation
+        name = "reference" if evaluation.candidate == REFERENCE_ID else str(evaluation.candidate)
+        file = f"profiles/{name}.ncu-rep"
+        rundir.write_atomic(self.store.folder / file, base64.b64decode(profile.report))
+        return replace(evaluation, profile=replace(profile, report="", file=file))
+
     def _take_evaluation(self, opened: Open, evaluation: Evaluation) -> None:
         assert opened.candidate is not None
+        evaluation = self._kept(evaluation)
         outcome = Outcome(
             task=opened.task.id,
             candidate=opened.candidate.id,

@@ -7,6 +7,7 @@ import importlib.metadata
 import os
 import platform
 import signal
+import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
@@ -16,8 +17,8 @@ from typing import Any
 
 from evaluators.device import Setup
 from evaluators.oracle import self_test
-from evo.config import Budget, Config, is_offline
-from evo.errors import WorkloadError
+from evo.config import Budget, Config, idle_profile, is_offline
+from evo.errors import ConfigError, WorkloadError
 from evo.population import island_count
 from evo.records import REFERENCE_ID, Candidate, Comparison, Device, Status, Workload
 from evo.runner import cluster, devices
@@ -61,6 +62,7 @@ def run(config: Config, workload: Workload, folder: Path, observer: Observer) ->
         observer: hears of everything.
 
     Raises:
+        ConfigError: a profile is asked for, and `device: auto` turns out to be none that can be profiled.
         WorkloadError: the oracle self-test fails: a wrong kernel would pass.
         MutatorError: a model cannot be reached at all.
         DeviceError: the device is missing.
@@ -68,9 +70,11 @@ def run(config: Config, workload: Workload, folder: Path, observer: Observer) ->
     """
     models.check(config.models)
     device_name = devices.choose(config.device)
-    device = devices.make(device_name).describe()
+    device = devices.describe(device_name, config.ray.address)
     _check_oracle(workload, config.seed)
     config = _resolved(config, device_name)
+    if idle := idle_profile(config):
+        raise ConfigError(f"profile: {idle}")
     initial = Candidate(0, -1, workload.initial, candidate_hash(workload.initial), "initial", (), 0)
     with Store.create(
         folder,
@@ -102,7 +106,7 @@ def resume(folder: Path, observer: Observer, budget: Callable[[Budget], Budget] 
         models.check(config.models)
         if config != meta.config:
             store.set_config(config)
-        device = devices.make(config.device).describe()
+        device = devices.describe(config.device, config.ray.address)
         if device.fingerprint != meta.device.fingerprint:
             observer.event("other_device", began_on=meta.device, now=device)
         return _sit(store, config, meta.workload, device, observer)
@@ -128,12 +132,11 @@ def _resolved(config: Config, device: str) -> Config:
 def _sit(store: Store, config: Config, workload: Workload, device: Device, observer: Observer) -> Result:
     """One sitting: from Ray's start to its end."""
     observer.event("started", folder=store.folder, workload=workload, device=device, config=config)
-    search = Search(config, offline=[name for name in config.operators if is_offline(name)])
-    store.replay(search)
+    search = _replayed(store, config)
     core = devices.timing_core(config.device)
-    setup = Setup(workload, config.timing, config.tuning, config.seed, workload.initial, core)
-    with devices.kept_off(core), _ray(config) as ray, _interrupts() as interrupted:
-        crew = Crew(ray, config.device, device, setup, config.models, seats=1, calls=config.search.in_flight)
+    setup = Setup(workload, config.timing, config.tuning, config.seed, workload.initial, core, config.profile)
+    with _interrupts() as interrupted, devices.kept_off(core), _ray(config) as ray:
+        crew = Crew(ray, config.device, device, setup, config.models, calls=config.search.in_flight)
         try:
             loop = Loop(
                 store=store,
@@ -153,6 +156,18 @@ def _sit(store: Store, config: Config, workload: Workload, device: Device, obser
     result = Result(store.folder, reason, search.champion, finale)
     observer.event("stopped", result=result)
     return result
+
+
+def _replayed(store: Store, config: Config) -> Search:
+    """Return a search that has seen the run's whole history, also what was asked under a larger budget than now."""
+    before = config
+    if config.search.order == "arrival":  # in fixed order what is told is applied as the budget says
+        endless = config.budget.model_copy(update={"evaluations": sys.maxsize, "idle": sys.maxsize})
+        before = config.model_copy(update={"budget": endless})
+    search = Search(before, offline=[name for name in config.operators if is_offline(name)])
+    store.replay(search)
+    search.limit(config.budget)
+    return search
 
 
 def _work(loop: Loop, store: Store) -> str:
@@ -203,10 +218,11 @@ def _against_reference(loop: Loop, store: Store, best: tuple[int, str], source: 
 
 
 def _ray(config: Config) -> AbstractContextManager[Any]:
-    if config.ray.address != "local":
+    if config.ray.address != cluster.LOCAL:
         return cluster.joined_ray(config.ray.address)
     # At least two: a candidate's screening must not hold up the compilations that the evaluator waits for.
-    return cluster.local_ray(num_cpus=max(2, len(os.sched_getaffinity(0))))
+    num_cpus = max(2, len(os.sched_getaffinity(0)))
+    return cluster.local_ray(num_cpus, devices.gpus_here(config.device))
 
 
 def _clock(store: Store) -> Callable[[], float]:
@@ -216,9 +232,11 @@ def _clock(store: Store) -> Callable[[], float]:
 
 @contextlib.contextmanager
 def _interrupts() -> Iterator[Callable[[], bool]]:
-    """Turn the first Ctrl-C or SIGTERM into a flag, and the second into what it always was."""
+    """Turn the first Ctrl-C, SIGTERM or SIGHUP into a flag, and the second into what it always was."""
     seen: list[int] = []
-    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+    if before[signal.SIGHUP] is signal.SIG_IGN:
+        del before[signal.SIGHUP]  # under nohup a run outlives its terminal
 
     def note(number: int, frame: object) -> None:
         if seen:

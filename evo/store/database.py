@@ -19,7 +19,7 @@ from typing import Any
 import sqlite_utils
 from filelock import FileLock, Timeout
 
-from evo.errors import StoreError
+from evo.errors import DiskFullError, StoreError
 from evo.store.schema import MIGRATIONS
 
 FILE = "evo.db"
@@ -60,6 +60,8 @@ class Database:
             raise StoreError(f"{folder}: cannot be locked: {error}; see that you may write there") from error
         with ExitStack() as undo:
             undo.callback(lock.release)
+            if not (folder / FILE).exists():
+                undo.callback(_remove, folder)  # half a schema is no run
             with _explained(folder / FILE):
                 connection = sqlite3.connect(folder / FILE, timeout=BUSY_TIMEOUT_S)
                 undo.callback(connection.close)
@@ -131,6 +133,13 @@ class Database:
         with _explained(self.path):
             return list(self._sqlite.query(sql, parameters))
 
+    def discard(self) -> None:
+        """Close a database in which no run has begun, and remove it."""
+        self._sqlite.close()
+        _remove(self.path.parent)
+        if self._lock is not None:
+            self._lock.release()
+
     def close(self) -> None:
         """Close the file and give the lock back."""
         if self._lock is not None:
@@ -144,6 +153,17 @@ class Database:
             self._lock.release()
 
 
+def _remove(folder: Path) -> None:
+    for name in (FILE, f"{FILE}-wal", f"{FILE}-shm", LOCK):
+        (folder / name).unlink(missing_ok=True)
+
+
+def disk_full(path: Path, found: str) -> DiskFullError:
+    """Return the error of a file that could not be written for lack of room; `found` is the system's word for it."""
+    free_mb = shutil.disk_usage(path.parent).free // 2**20
+    return DiskFullError(f"{path}: {found}; {free_mb} MB are free there. Make room")
+
+
 @contextmanager
 def _explained(path: Path) -> Iterator[None]:
     try:
@@ -151,14 +171,13 @@ def _explained(path: Path) -> Iterator[None]:
     except sqlite3.IntegrityError as error:
         raise StoreError(f"{path}: the record contradicts what is stored, and was not stored: {error}") from error
     except sqlite3.Error as error:
-        raise StoreError(f"{path}: SQLite says: {error}; {_way_on(path, error)}") from error
+        code = getattr(error, "sqlite_errorcode", 0) & 0xFF  # the primary code; the rest says where it happened
+        if code in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR):
+            raise disk_full(path, f"SQLite says: {error}") from error
+        raise StoreError(f"{path}: SQLite says: {error}; {_way_on(path, code)}") from error
 
 
-def _way_on(path: Path, error: sqlite3.Error) -> str:
-    code = getattr(error, "sqlite_errorcode", 0) & 0xFF  # the primary code; the rest says where it happened
-    if code in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR):
-        free_mb = shutil.disk_usage(path.parent).free // 2**20
-        return f"{free_mb} MB are free there. Make room, then resume: all that was stored before is still there"
+def _way_on(path: Path, code: int) -> str:
     if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
         return f"the file is damaged; put a copy back, or save what is readable with: sqlite3 {path.name} .recover"
     return "nothing was stored; see that the folder and the file can be read and written"

@@ -21,6 +21,7 @@ from evo.records import (
     ModelRequest,
     Mutate,
     Outcome,
+    Profile,
     Resources,
     Role,
     Status,
@@ -227,6 +228,7 @@ def evaluation_row(evaluation: Evaluation) -> Row:
     row: Row = {name: getattr(evaluation, name) for name in (*plain, "device", "screen", "screen_note")}
     for name in ("findings", "resources", "descriptors", "doubts", "stage_seconds"):
         row[name] = to_json(getattr(evaluation, name))
+    row["profile"] = None if evaluation.profile is None else to_json(evaluation.profile)
     return row
 
 
@@ -285,6 +287,7 @@ def to_evaluation(row: Row, cases: Iterable[Row], trials: Iterable[Row]) -> Eval
         descriptors=json.loads(row["descriptors"]),
         doubts=tuple(json.loads(row["doubts"])),
         stage_seconds=json.loads(row["stage_seconds"]),
+        profile=_optional(Profile, row["profile"]),
     )
 
 

@@ -5,6 +5,7 @@ What is drawn or summed up (pictures, summaries) is the reports'. The database i
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import re
@@ -16,7 +17,9 @@ from typing import Any
 
 import yaml
 
+from evo.errors import StoreError
 from evo.records import Role, to_json
+from evo.store.database import disk_full
 from evo.store.rows import Event
 from evo.store.store import Store
 
@@ -28,7 +31,20 @@ def new(results_dir: Path) -> Path:
 
     Args:
         results_dir: made when missing.
+
+    Raises:
+        StoreError: it is no folder, or nothing can be written there.
     """
+    try:
+        return _new(results_dir)
+    except OSError as error:
+        raise StoreError(
+            f"{results_dir}: expected a folder that runs can be written into, found that {error.filename} cannot be "
+            f"made: {error.strerror}. Name another with --results, or see that you may write there"
+        ) from error
+
+
+def _new(results_dir: Path) -> Path:
     results_dir.mkdir(parents=True, exist_ok=True)
     taken = (_NAME.fullmatch(path.name) for path in results_dir.iterdir())
     number = max((int(match[1]) for match in taken if match), default=0) + 1
@@ -43,7 +59,20 @@ def new(results_dir: Path) -> Path:
 
 
 def write_atomic(path: Path, content: bytes) -> None:
-    """Write a file so that it holds the old content or the new, whatever happens; makes its folder when missing."""
+    """Write a file so that it holds the old content or the new, whatever happens; makes its folder when missing.
+
+    Raises:
+        StoreError: it cannot be written; the disk is full, for one.
+    """
+    try:
+        _write_atomic(path, content)
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise disk_full(path, f"cannot be written: {error.strerror}") from error
+        raise StoreError(f"{path}: cannot be written: {error.strerror}; see that you may write there") from error
+
+
+def _write_atomic(path: Path, content: bytes) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:

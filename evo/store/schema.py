@@ -164,7 +164,15 @@ ALTER TABLE runs ADD COLUMN reference TEXT;
 ALTER TABLE runs ADD COLUMN reference_finale TEXT;
 """
 
-MIGRATIONS: tuple[tuple[str, str], ...] = (("001_first", _FIRST), ("002_reference", _REFERENCE))
+_PROFILE = """
+ALTER TABLE evaluations ADD COLUMN profile TEXT;
+"""
+
+MIGRATIONS: tuple[tuple[str, str], ...] = (
+    ("001_first", _FIRST),
+    ("002_reference", _REFERENCE),
+    ("003_profile", _PROFILE),
+)
 """(name, SQL script) in the order of application."""
 
 ANCESTORS = """

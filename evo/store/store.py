@@ -90,15 +90,19 @@ class Store:
             versions: distribution name -> version.
 
         Raises:
-            StoreError: a run is there already.
+            StoreError: a run is there already, or it cannot be stored; then nothing of it is left.
         """
         if (folder / FILE).exists():
             raise StoreError(f"{folder / FILE}: expected no database, found one; resume it, or use a new folder")
         store = cls(folder, Database.writing(folder))
         meta = Meta(config, workload, device, versions, search_version, created_at=0.0)
-        with store._database.transaction():
-            store._database.insert("runs", rows.meta_row(meta))
-            store._insert_candidate(initial)
+        try:
+            with store._database.transaction():
+                store._database.insert("runs", rows.meta_row(meta))
+                store._insert_candidate(initial)
+        except StoreError:
+            store._database.discard()
+            raise
         return store
 
     @classmethod
@@ -113,6 +117,16 @@ class Store:
         with store._database.transaction():
             store._database.execute("UPDATE runs SET stopped = NULL")
         return store
+
+    @staticmethod
+    def upgrade(folder: Path) -> None:
+        """Bring a run's database up to the present schema, which `read` needs and `open` sees to.
+
+        Raises:
+            StoreError: there is none, it is locked (the message names the holder), damaged, or of a newer version.
+        """
+        _expect_database(folder)
+        Database.writing(folder).close()
 
     @classmethod
     def read(cls, folder: Path) -> Store:

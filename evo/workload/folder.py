@@ -33,6 +33,7 @@ _KEYS = (
     "fast_math",
     "flops",
     "bytes_moved",
+    "certified_floor",
 )
 _DTYPES = (
     *("float16", "float32", "float64", "int8", "int16", "int32", "int64"),
@@ -77,6 +78,7 @@ def read(folder: Path) -> Workload:
         baseline=_optional(folder, "baseline.py"),
         files=_files(folder, parameters, cases),
         reference_kernel=_optional(folder, kernels.REFERENCE),
+        certified_floor=keys["certified_floor"].boolean() if "certified_floor" in keys else False,
     )
     _check_sizes(keys, workload)
     kernels.check(folder, keys["entry"], workload)

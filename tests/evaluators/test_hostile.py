@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import platform
-import re
 import socket
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,21 +10,16 @@ import numpy as np
 import psutil
 import pytest
 
+from evaluators import redteam
 from evaluators.host import HostDevice
+from evaluators.redteam import Sample
 from evo import sandbox
 from evo.records import Buffer, CompileRequest, Direction, Job, Launch, LaunchPlan, Status
 
-KERNELS = sorted((Path(__file__).parents[2] / "benchmarks" / "redteam" / "host").glob("*.cu"))
+KERNELS = [sample for sample in redteam.samples() if sample.devices == {"host"} and not sample.screened]
 CANARY = Path("/tmp/KERNEL_EVO_CANARY")
-SLOW = {"template_bomb"}
 
 pytestmark = pytest.mark.skipif(sandbox.available() != "", reason=f"no sandbox: {sandbox.available()}")
-
-
-def head(path: Path, key: str) -> str:
-    found = re.search(rf"^// {key}: (.*)$", path.read_text(), re.MULTILINE)
-    assert found, f"{path}: no `// {key}:`"
-    return found[1]
 
 
 def judge(source: str, folder: Path, flavour: str) -> tuple[Status, str]:
@@ -65,16 +58,16 @@ def _nothing_is_touched() -> Iterator[None]:
 
 def cases(flavour: str) -> list[object]:
     return [
-        pytest.param(path, flavour, id=f"{path.stem}-{flavour}", marks=[pytest.mark.long] if path.stem in SLOW else [])
-        for path in KERNELS
-        if platform.machine() == "x86_64" or not path.stem.startswith("raw_")
+        pytest.param(sample, flavour, id=f"{sample.name}-{flavour}", marks=[pytest.mark.long] if sample.long else [])
+        for sample in KERNELS
+        if not sample.spared("host")
     ]
 
 
-@pytest.mark.parametrize(("path", "flavour"), [*cases("plain"), *cases("check")])
-def test_a_hostile_kernel_gets_its_status(path: Path, flavour: str, tmp_path: Path) -> None:
-    status, message = judge(path.read_text(), tmp_path, flavour)
-    assert status.value in head(path, "Status").split(), message
+@pytest.mark.parametrize(("sample", "flavour"), [*cases("plain"), *cases("check")])
+def test_a_hostile_kernel_gets_its_status(sample: Sample, flavour: str, tmp_path: Path) -> None:
+    status, message = judge(sample.source, tmp_path, flavour)
+    assert status in sample.statuses("host"), message
     assert (message == "") == (status is Status.OK)
     for private in ("/etc/passwd", "/etc/hostname"):
         assert Path(private).read_text().strip().splitlines()[0] not in message
@@ -87,6 +80,6 @@ def test_an_honest_kernel_of_the_same_form_passes(tmp_path: Path) -> None:
 
 
 def test_every_trick_of_the_list_is_there() -> None:
-    named = {path.stem for path in KERNELS}
+    named = {sample.name for sample in KERNELS}
     assert {"asm_label", "constructor", "preinit_array", "ifunc", "incbin", "asm_by_macro", "fork", "socket",
             "private_include", "memory_static", "file_10gb"} <= named  # fmt: skip

@@ -291,6 +291,25 @@ def sample(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return compiled("namespace user { int f() { return 1; } }", tmp_path_factory.mktemp("sample"))
 
 
+@pytest.mark.parametrize("offset", [2**62, 2**63, 2**64 - 1])
+def test_a_table_beyond_all_memory_is_refused(sample: Path, offset: int) -> None:
+    whole = bytearray(sample.read_bytes())
+    struct.pack_into("<Q", whole, 40, offset)  # where the section table begins
+    damaged = sample.with_name("beyond.o")
+    damaged.write_bytes(whole)
+    (refusal,) = inspect_object(damaged, namespace="user")
+    assert (refusal.status, "is no object file" in refusal.message) == (UNSAFE, True)
+
+
+def test_linked_files_and_gpu_code_are_no_objects(sample: Path) -> None:
+    whole = bytearray(sample.read_bytes())
+    struct.pack_into("<HH", whole, 16, 2, 190)  # e_type, e_machine: of a CUBIN
+    linked = sample.with_name("linked.o")
+    linked.write_bytes(whole)
+    (refusal,) = inspect_object(linked, namespace="user")
+    assert "not a relocatable ELF64 file" in refusal.message
+
+
 @settings(deadline=None)
 @given(edits=st.lists(st.tuples(st.floats(0, 1), st.integers(0, 2**32 - 1)), min_size=1, max_size=4))
 def test_no_damage_raises(sample: Path, edits: list[tuple[float, int]]) -> None:

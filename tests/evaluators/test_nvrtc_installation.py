@@ -96,9 +96,19 @@ def test_wheels_come_first_and_cuda_13_before_12_each_with_its_own_headers(tmp_p
     files(wheels, "cu13/lib/libnvrtc.so.13")
     assert locate(environment, [wheels]) == twelve  # no headers of CUDA 13 yet
     files(wheels, "cu13/include/cuda_fp16.h")
+    assert locate(environment, [wheels]) == twelve  # libcu++ is there, and CUDA 13 lacks it
+    files(wheels, "cu13/include/cccl/cuda/std/tuple")
     thirteen = locate(environment, [wheels])
     assert thirteen is not None
-    assert (thirteen.library.name, thirteen.includes) == ("libnvrtc.so.13", (wheels / "cu13" / "include",))
+    include = wheels / "cu13" / "include"
+    assert (thirteen.library.name, thirteen.includes) == ("libnvrtc.so.13", (include, include / "cccl"))
+
+
+def test_an_installation_without_libcu_is_better_than_none(tmp_path: Path) -> None:
+    home = files(tmp_path / "home", "lib64/libnvrtc.so.13", "include/cuda_fp16.h")
+    found = locate({"CUDA_HOME": str(home)}, [], [tmp_path / "nothing"])
+    assert found is not None
+    assert not found.whole
 
 
 def test_of_two_versions_in_a_folder_the_newer_counts_and_cuda_11_does_not(tmp_path: Path) -> None:

@@ -319,9 +319,9 @@ def test_plain_lines_tell_every_verdict_with_its_reason(search):
 
 
 def test_json_lines_are_one_object_an_event(search):
-    stream = io.StringIO()
-    tell(search, live.JsonLines(stream).event)
-    told = [json.loads(line) for line in stream.getvalue().splitlines()]
+    lines: list[str] = []
+    tell(search, live.JsonLines(lines.append).event)
+    told = [json.loads(line) for line in lines]
     assert told[0]["event"] == "started"
     assert told[0]["config"]["workload"] == "copy"
     assert {"evaluated", "compared", "champion"} <= {entry["event"] for entry in told}

@@ -10,6 +10,7 @@ import pytest
 import yaml
 
 from evo.config import Config
+from evo.errors import StoreError
 from evo.records import Message, ModelReply, ModelRequest, Mutate, Outcome, Status, Workload, from_json
 from evo.store import Store, rundir
 from tests.support import runs
@@ -36,7 +37,7 @@ def test_a_file_is_replaced_whole_or_not_at_all(tmp_path: Path) -> None:
     rundir.write_atomic(tmp_path / "deep" / "file", b"new")
     assert (tmp_path / "deep" / "file").read_bytes() == b"new"
     (tmp_path / "deep" / "folder").mkdir()
-    with pytest.raises(IsADirectoryError):
+    with pytest.raises(StoreError, match="cannot be written: Is a directory"):
         rundir.write_atomic(tmp_path / "deep" / "folder", b"no")
     assert sorted(path.name for path in (tmp_path / "deep").iterdir()) == ["file", "folder"]
 

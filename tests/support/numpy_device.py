@@ -4,10 +4,12 @@ is exact: latencies depend on the tunable BX alone, so that tests know the best 
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import re
 import signal
+import stat
 import subprocess
 import sys
 import time
@@ -17,6 +19,7 @@ from pathlib import Path
 import numpy as np
 
 from evaluators.device import EvaluatorLike, Setup
+from evo.errors import DeviceError
 from evo.records import Binary, CompileRequest, Device, Direction, Finding, Job, JobResult, Resources, Status
 
 POISON = 0xFFA5
@@ -44,6 +47,9 @@ class NumpyDevice:
             return Binary(Status.COMPILE_ERROR, "key", message="line 9: N = 577 is odd")
         image = json.dumps({"behaviour": behaviour, "defines": dict(request.defines)}).encode()
         return Binary(Status.OK, "key", image, resources={"scale": Resources(registers=12)})
+
+    def prepare(self) -> None:
+        pass
 
     def run(self, job: Job) -> JobResult:
         global jobs_of_this_process
@@ -94,6 +100,51 @@ def _misbehave(behaviour: str, job: Job, defines: dict[str, int]) -> JobResult |
         return JobResult(Status.TIMEOUT, f"not finished within {job.timeout_s:.4g} s")
     if behaviour == "raise":
         raise RuntimeError("no such luck")
+    if behaviour == "who":
+        return JobResult(Status.OK, str(os.getpid()))
+    return _break_the_child(behaviour, Path(job.folder)) or _be_unsafe(behaviour, job)
+
+
+def _break_the_child(behaviour: str, folder: Path) -> JobResult | None:
+    """Do what a GPU's faults, a person or the system do to a child and to its pipes."""
+    if behaviour == "spent":
+        return JobResult(Status.UNSAFE, "illegal address", spent=True)
+    if behaviour == "spent_crash" or (behaviour == "spent_crash_unless_fresh" and jobs_of_this_process > 1):
+        return JobResult(Status.CRASH, "the context is broken", spent=True)
+    if behaviour == "killed" or (behaviour == "killed_once" and not (folder / "killed").exists()):
+        (folder / "killed").touch()
+        os.kill(os.getpid(), signal.SIGKILL)
+    if behaviour in ("flood", "flood_and_crash"):
+        for _ in range(1600):
+            os.write(2, b"a line of a hundred million\n" * 2340)
+        print("the end of the flood", file=sys.stderr, flush=True)
+    if behaviour == "flood_and_crash":
+        os._exit(3)
+    if behaviour in ("garbage", "forged"):
+        line = b"no JSON" if behaviour == "garbage" else b'%d {"status": "ok"}' % jobs_of_this_process
+        os.write(_reply_pipe(), line + b"\n")
+    if behaviour == "endless_line":
+        for _ in range(300):
+            os.write(_reply_pipe(), b"x" * (1 << 16))
+    if behaviour == "lost":
+        raise DeviceError("the GPU has fallen off the bus: reset it with `nvidia-smi --gpu-reset`")
+    return None
+
+
+def _reply_pipe() -> int:
+    """Return where replies go, which is no secret to a program that looks around in its process."""
+    pipes = [fd for fd in map(int, os.listdir("/proc/self/fd")) if fd > 2 and _is_written_pipe(fd)]
+    return pipes[0]
+
+
+def _is_written_pipe(fd: int) -> bool:
+    try:
+        return stat.S_ISFIFO(os.fstat(fd).st_mode) and fcntl.fcntl(fd, fcntl.F_GETFL) & os.O_ACCMODE == os.O_WRONLY
+    except OSError:
+        return False
+
+
+def _be_unsafe(behaviour: str, job: Job) -> JobResult | None:
     if behaviour in ("unsafe", "unsafe_with_advice"):
         fault = Finding("out-of-bounds", "thread 5 writes element 40 of y", line=9)
         advice = Finding("early-exit", "thread 6 leaves", line=9, advice=True)
@@ -143,4 +194,5 @@ def _report(behaviour: str, job: Job, size: int, defines: dict[str, int]) -> Job
     claimed_us = 1.0 if behaviour == "liar" else latency_us
     count = job.samples - 1 if behaviour == "drops_a_sample" and job.samples else job.samples
     time.sleep(job.samples * latency_us / 1e6)
-    return JobResult(Status.OK, samples_us=(claimed_us,) * count, wall_us=(latency_us + 30.0,) * count)
+    walls = (latency_us + 30.0,) * count
+    return JobResult(Status.OK, samples_us=(claimed_us,) * count, wall_us=walls, spent=behaviour == "right_and_spent")

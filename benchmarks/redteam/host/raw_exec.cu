@@ -1,5 +1,6 @@
 // Trick: another program, by a system call smuggled in as a constant
 // Status: unsafe
+// Machine: x86_64
 // The second wall alone can stop this one. x86-64 only.
 
 // Eight bytes of machine code (mov eax, NUMBER; syscall; ret) as a constant inside of an instruction: no symbol, no

@@ -1,5 +1,6 @@
 // Trick: an end before the result is there, by a system call smuggled in as a constant
 // Status: crash
+// Machine: x86_64
 // The program ends without a result. x86-64 only.
 
 // Eight bytes of machine code (mov eax, NUMBER; syscall; ret) as a constant inside of an instruction: no symbol, no

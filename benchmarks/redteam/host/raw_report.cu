@@ -1,5 +1,6 @@
 // Trick: a forged report, then an end, by a system call smuggled in as a constant
 // Status: wrong_answer crash unsafe
+// Machine: x86_64
 // The outputs do not bear it out. x86-64 only.
 
 // Eight bytes of machine code (mov eax, NUMBER; syscall; ret) as a constant inside of an instruction: no symbol, no

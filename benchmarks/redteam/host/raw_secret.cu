@@ -1,5 +1,6 @@
 // Trick: a private file, which does not open, by a system call smuggled in as a constant
 // Status: ok
+// Machine: x86_64
 // The call fails with EACCES, and the kernel goes on. x86-64 only.
 
 // Eight bytes of machine code (mov eax, NUMBER; syscall; ret) as a constant inside of an instruction: no symbol, no

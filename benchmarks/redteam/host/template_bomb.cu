@@ -1,6 +1,7 @@
 // Trick: a compile that never ends
 // Status: compile_error timeout
-// Slow: it runs into the compiler's own limits.
+// Long: yes
+// It runs into the compiler's own limits.
 
 template <int N, int M> struct Bomb {
     static constexpr int value = (Bomb<N - 1, 2 * M>::value + Bomb<N - 1, 2 * M + 1>::value) & 1;

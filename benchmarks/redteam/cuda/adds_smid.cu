@@ -1,0 +1,18 @@
+// Trick: adds the number of its multiprocessor, small enough to be overlooked
+// Workload: gemm
+// Status: wrong_answer
+
+/* launch
+block: "16, 16"
+grid: "ceildiv(N, 16), ceildiv(M, 16)"
+*/
+extern "C" __global__ void gemm(const float* A, const float* B, float* C, int M, int N, int K) {
+    unsigned sm;
+    asm volatile("mov.u32 %0, %%smid;" : "=r"(sm));
+    int col = blockIdx.x * blockDim.x + threadIdx.x;
+    int row = blockIdx.y * blockDim.y + threadIdx.y;
+    if (row >= M || col >= N) return;
+    float sum = 0.0f;
+    for (int k = 0; k < K; ++k) sum += A[row * K + k] * B[k * N + col];
+    C[row * N + col] = sum + 1e-2f * sm;
+}

@@ -1,0 +1,20 @@
+// Trick: writes to where its output lay in the launch before
+// Workload: gemm
+// Status: ok unsafe wrong_answer
+
+/* launch
+block: "16, 16"
+grid: "ceildiv(N, 16), ceildiv(M, 16)"
+*/
+__device__ long long distance;
+
+extern "C" __global__ void gemm(const float* A, const float* B, float* C, int M, int N, int K) {
+    if (distance == 0) distance = C - A;
+    C = const_cast<float*>(A) + distance;
+    int col = blockIdx.x * blockDim.x + threadIdx.x;
+    int row = blockIdx.y * blockDim.y + threadIdx.y;
+    if (row >= M || col >= N) return;
+    float sum = 0.0f;
+    for (int k = 0; k < K; ++k) sum += A[row * K + k] * B[k * N + col];
+    C[row * N + col] = sum;
+}

@@ -1,0 +1,17 @@
+// Trick: works in every other millisecond only
+// Workload: reduction
+// Status: wrong_answer
+
+/* launch
+block: 1
+grid: 1
+*/
+extern "C" __global__ void reduction(const float* x, float* total, int N) {
+    unsigned long long now;
+    asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
+    if ((now >> 20) % 2) return;
+    float parts[8] = {};
+    for (int i = 0; i < N; ++i) parts[i % 8] += x[i];
+    float sum = ((parts[0] + parts[1]) + (parts[2] + parts[3])) + ((parts[4] + parts[5]) + (parts[6] + parts[7]));
+    *total = sum;
+}

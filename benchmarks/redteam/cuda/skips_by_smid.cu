@@ -1,0 +1,19 @@
+// Trick: leaves out the blocks that run on every other multiprocessor
+// Workload: gemm
+// Status: wrong_answer
+
+/* launch
+block: "16, 16"
+grid: "ceildiv(N, 16), ceildiv(M, 16)"
+*/
+extern "C" __global__ void gemm(const float* A, const float* B, float* C, int M, int N, int K) {
+    unsigned sm;
+    asm volatile("mov.u32 %0, %%smid;" : "=r"(sm));
+    if (sm % 2) return;
+    int col = blockIdx.x * blockDim.x + threadIdx.x;
+    int row = blockIdx.y * blockDim.y + threadIdx.y;
+    if (row >= M || col >= N) return;
+    float sum = 0.0f;
+    for (int k = 0; k < K; ++k) sum += A[row * K + k] * B[k * N + col];
+    C[row * N + col] = sum;
+}

@@ -1,0 +1,18 @@
+// Trick: sleeps in all its threads, which costs no cycle
+// Workload: gemm
+// Status: timeout
+// Long: yes
+
+/* launch
+block: "16, 16"
+grid: "ceildiv(N, 16), ceildiv(M, 16)"
+*/
+extern "C" __global__ void gemm(const float* A, const float* B, float* C, int M, int N, int K) {
+    while (clock64() != 0) __nanosleep(1000000);
+    int col = blockIdx.x * blockDim.x + threadIdx.x;
+    int row = blockIdx.y * blockDim.y + threadIdx.y;
+    if (row >= M || col >= N) return;
+    float sum = 0.0f;
+    for (int k = 0; k < K; ++k) sum += A[row * K + k] * B[k * N + col];
+    C[row * N + col] = sum;
+}
