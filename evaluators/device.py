@@ -109,8 +109,8 @@ class DevicePlugin(Protocol):
     may say itself that inputs are unchanged; it gives one timed launch of each job other inputs, see `Job.secret`);
     `replays = True` (`python -m evaluators.replay` runs its jobs, so that NVIDIA's tools can look at them).
 
-    A device that tells `Device.peaks` may have a method `measured_peaks(facts: Device) -> Peaks`: what it really reaches,
-    called in the parent before any child starts; a `DeviceError` says why that is not known now.
+    A device that tells `Device.peaks` may have a method `measured_peaks(facts: Device) -> Peaks`: what it really
+    reaches, asked in the parent before any child starts; a `DeviceError` says why that is not known now.
 
     Before every run of a plan, outputs and workspaces hold poison: one 16-bit word from 0xff81 to 0xffff repeated, NaN
     in every floating format, another for another `Job.seed`; writable module globals hold what they were loaded with.

@@ -55,8 +55,8 @@ def _quarantined(lab: Lab, programs: Programs, case: Case, result: CaseResult, f
     """Look again at a latency that is too good, on data that nothing was launched on before.
 
     A kernel is unsafe only if it is wrong there, or if the workload certifies that its floor binds every right kernel:
-    Winograd, Strassen and a large cache can be honest. The first kernel is trusted: where it is below the floor as well,
-    the workload counts too much.
+    Winograd, Strassen and a large cache can be honest. The first kernel is trusted: where it is below the floor as
+    well, the workload counts too much.
     """
     assert result.latency is not None
     first_us, anchor_us = result.latency.median_us, result.anchor_us
@@ -78,8 +78,8 @@ def _quarantined(lab: Lab, programs: Programs, case: Case, result: CaseResult, f
 
 
 _FRAUD = (
-    "a latency of {latency_us:.4g} µs is less than the {floor_us:.4g} µs that this device's peaks allow, and the workload "
-    "certifies that no right kernel does with fewer operations or bytes: the work is not done inside the timed launches"
+    "a latency of {latency_us:.4g} µs is less than the {floor_us:.4g} µs that this device's peaks allow, and the "
+    "workload certifies that no right kernel does with fewer operations or bytes: the work is done outside the timing"
 )
 
 

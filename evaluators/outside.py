@@ -26,7 +26,7 @@ _TOOLKITS = (
 )
 """Where NVIDIA's packages put their tools; the newest of several comes last by name."""
 _WORDS = "words"
-_MOST_BYTES = 1 << 20
+_MOST_BYTES = 1 << 23
 
 
 @dataclass(frozen=True)

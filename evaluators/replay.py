@@ -11,12 +11,14 @@ import contextlib
 import os
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from evo.errors import EvoError
+import numpy as np
+
+from evo.errors import DeviceError, EvoError
 from evo.records import Buffer, Job, from_json, to_json
 
 if TYPE_CHECKING:
@@ -64,13 +66,10 @@ def _replay(job: Job) -> int:
     return 0
 
 
-def _prepared(job: Job) -> Any:
+def _prepared(job: Job) -> Callable[[], None]:
     """Load the program, fill the buffers, and return the function that launches the plan."""
-    import numpy as np
-
     from evaluators.cudalib.driver import call, cu
     from evaluators.cudalib.program import Program
-    from evo.errors import DeviceError
 
     gpu = _bare_gpu()
     program = Program((Path(job.folder) / job.image).read_bytes(), job.plan, job.symbols, gpu)
@@ -115,8 +114,8 @@ def _filled(buffer: Buffer, folder: Path) -> int:
 
     pointer = call(cu.cuMemAlloc(max(buffer.nbytes, 1)))
     if buffer.file is not None and buffer.nbytes:
-        content = (folder / buffer.file).read_bytes()
-        call(cu.cuMemcpyHtoD(pointer, content, buffer.nbytes))
+        content = np.memmap(folder / buffer.file, np.uint8, "r", shape=(buffer.nbytes,))
+        call(cu.cuMemcpyHtoD(pointer, content.ctypes.data, buffer.nbytes))
     return int(pointer)
 
 

@@ -104,8 +104,8 @@ def too_fast_doubt(latency_us: float, floor: float) -> str:
     """Return the doubt about a latency that is below the floor."""
     return (
         f"faster than the roofline allows: {latency_us:.4g} µs is {latency_us / floor:.0%} of the {floor:.4g} µs that "
-        "this device's peaks ask for; its answers on unseen data were right, so that it may do with fewer operations or "
-        "bytes than workload.yaml counts"
+        "this device's peaks ask for; its answers on unseen data were right, so that it may do with fewer operations "
+        "or bytes than workload.yaml counts"
     )
 
 

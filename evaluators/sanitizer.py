@@ -28,20 +28,21 @@ PADDING_BYTES = 1024
 """Between allocations, which else lie side by side: what is behind one of them then belongs to nobody."""
 LOG = "sanitizer.log"
 _INSTALL = "compute-sanitizer is not installed (it comes with the CUDA toolkit; put it on PATH)"
+_EXCLUSIVE = "compute-sanitizer needs a second process on the GPU, and its compute mode is EXCLUSIVE_PROCESS"
 
 _PREFIX = re.compile(r"^=========\s?")
 _KINDS = (
-    ("race", re.compile(r"(?:(?P<severity>\w+): )?(?P<what>Race reported between|Potential \w+ hazard detected)")),
+    ("race", re.compile(r"(?:\w+: )?(?:\(.*?\) )?(?:Race reported between|Potential \w+ hazard detected)")),
     ("uninitialised", re.compile(r"Uninitialized __\w+__ memory read")),
     ("barrier", re.compile(r"Barrier error detected|Warpgroup MMA sequence error")),
     ("cluster", re.compile(r"Potential invalid __shared__")),
     ("memory", re.compile(r"(?:Invalid|Misaligned) __\w+__ |Invalid \w+ of size|Malloc/Free error")),
-    ("memory", re.compile(r"(?:Stack overflow|Illegal instruction|Address \S+ is (?:out|mis))")),
+    ("memory", re.compile(r"Stack overflow|Illegal instruction")),
 )
 """Kind of finding -> how its first line begins (Compute Sanitizer manual, "Understanding … Reports")."""
 _PLACE = re.compile(r"\bin (?P<file>[^\s:]+\.cu\w*):(?P<line>\d+)")
 _THREAD = re.compile(r"by thread (\(\S+\)) in block (\(\S+\))")
-_ADDRESS = re.compile(r"Address 0x[0-9a-f]+ (is .+)")
+_ADDRESS = re.compile(r"Address 0x[0-9a-f]+ (is .+?)(?: and is .*)?$")
 _HAZARDS = re.compile(r"\[(\d+) hazards?\]")
 _ADVICE = re.compile(r"Divergent thread\(s\) in block")
 """No fault by itself: threads that have returned, and named barriers of a part of the block, are reported so too."""
@@ -82,45 +83,46 @@ class Sanitizer:
             comparison: as measured.
             programs: of the challenger.
         """
-        case = self._case()
-        if not (comparison.promoted and self._applies and case) or programs.kernel.hash in self._clean:
+        if not (comparison.promoted and self._applies) or programs.kernel.hash in self._clean:
             return comparison
-        tool = outside.find("compute-sanitizer")
-        missing = self._missing(tool)
-        if tool is None or missing:
-            self._applies = False
-            return replace(comparison, message=f"not looked at for races and bad accesses: {missing}")
-        looked = self._look(tool, programs, case)
+        looked = self.look(programs)
         if looked.faults:
-            message = f"it is faster, but compute-sanitizer finds a fault on case {case.name!r}: {_sentence(looked)}"
+            message = f"it is faster, but compute-sanitizer found a fault on a small case: {_sentence(looked)}"
             return replace(comparison, status=Status.UNSAFE, promoted=False, message=message)
         self._clean.add(programs.kernel.hash)
-        return replace(comparison, message="; ".join(looked.problems)) if looked.problems else comparison
+        if not looked.problems:
+            return comparison
+        return replace(comparison, message=f"not looked at as it should be: {'; '.join(looked.problems)}")
 
-    def _missing(self, tool: Path | None) -> str:
-        if tool is None:
-            return _INSTALL
-        if self._lab.facts.exclusive:
-            return "compute-sanitizer needs a second process on the GPU (nvidia-smi -c DEFAULT permits that)"
-        return ""
+    def look(self, programs: Programs) -> Looked:
+        """Run the tools on a kernel that was evaluated, up to the first that finds a fault."""
+        case, tool = self._smallest_case(), outside.find("compute-sanitizer")
+        if case is None:
+            return Looked()
+        if tool is None or self._lab.facts.exclusive:
+            self._applies = False
+            return Looked(problems=(_INSTALL if tool is None else _EXCLUSIVE,))
+        try:
+            with self._lab.laid_out(programs, case, TIMEOUT_S, lines=True) as job:
+                return _run_all(tool, job)
+        except (DeviceError, OSError) as error:
+            return Looked(problems=(f"compute-sanitizer could not look: {error}",))
 
-    def _case(self) -> Case | None:
+    def _smallest_case(self) -> Case | None:
         cases = self._lab.cases(Role.CORRECTNESS)
         return min(cases, key=lambda case: _work(self._lab, case), default=None)
 
-    def _look(self, tool: Path, programs: Programs, case: Case) -> Looked:
-        """Run the tools up to the first that finds a fault."""
-        problems: list[str] = []
-        try:
-            with self._lab.laid_out(programs, case, TIMEOUT_S, lines=True) as job:
-                for name in TOOLS:
-                    findings, problem = run(tool, name, job)
-                    problems += [problem] if problem else []
-                    if any(not finding.advice for finding in findings):
-                        return Looked(findings, tuple(problems))
-        except (DeviceError, OSError) as error:
-            problems.append(f"compute-sanitizer could not look: {error}")
-        return Looked(problems=tuple(problems))
+
+def _run_all(tool: Path, job: Job) -> Looked:
+    advice: list[Finding] = []
+    problems: list[str] = []
+    for name in TOOLS:
+        findings, problem = run(tool, name, job)
+        problems += [problem] if problem else []
+        advice += [finding for finding in findings if finding.advice]
+        if any(not finding.advice for finding in findings):
+            return Looked(findings, tuple(problems))
+    return Looked(tuple(advice), tuple(problems))
 
 
 def run(tool: Path, name: str, job: Job) -> tuple[tuple[Finding, ...], str]:

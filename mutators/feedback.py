@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Sequence
 from evo.errors import ExpressionError
 from evo.records import Case, CaseResult, Config, Evaluation, Finding, Resources, Role, Status, Trial, Workload
 from evo.workload import sizes as cases
-from mutators import profiles
+from mutators import profiles, rooflines
 from mutators.fences import clean, fence
 
 MAX_MESSAGE = 4000
@@ -182,6 +182,7 @@ def _case(result: CaseResult, case: Case | None, workload: Workload) -> str:
             parts.append(f"{against:.3f} times the anchor's {_us(result.anchor_us)}")
         if case is not None:
             parts.append(_rates(workload, case, latency.median_us))
+        parts.append(rooflines.describe(result.roofline))
     if result.config:
         parts.append(f"best launch configuration {_config(result.config)}")
     return "; ".join(part for part in parts if part)

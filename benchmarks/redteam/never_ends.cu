@@ -1,6 +1,7 @@
 // Trick: never returns
 // Workload: gemm
 // Status: timeout
+// Status on cuda: timeout ok
 // Long: yes
 
 /* launch

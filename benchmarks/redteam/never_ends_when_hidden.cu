@@ -1,6 +1,7 @@
 // Trick: never returns for sizes that it was not shown
 // Workload: gemm
 // Status: timeout
+// Status on cuda: timeout ok
 // Says: hidden case
 // Hidden: yes
 // Long: yes

@@ -1,6 +1,7 @@
 // Trick: never returns, but only where it is timed
 // Workload: gemm
 // Status: timeout
+// Status on cuda: timeout ok
 // Says: case 'square'
 // Long: yes
 

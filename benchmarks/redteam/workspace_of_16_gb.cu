@@ -1,6 +1,7 @@
 // Trick: asks for more workspace than the machine has
 // Workload: gemm
 // Status: bad_launch launch_error
+// Status on cuda: bad_launch launch_error ok
 
 /* launch
 block: "16, 16"

@@ -121,11 +121,13 @@ class Buffers:
         before = self._gpu.spoilt(region.address, 0, where.offset, self._word, deadline)
         if before:
             distance = where.offset - before[1]
-            yield Finding("out-of-bounds", f"the kernel wrote {distance} bytes before the start of {name}")
+            yield Finding(
+                "out-of-bounds", f"the kernel wrote out of bounds, {distance} bytes before the start of {name}"
+            )
         behind = self._gpu.spoilt(region.address, end, where.mapped, self._word, deadline)
         if behind:
-            distance = behind[0] - end
-            yield Finding("out-of-bounds", f"the kernel wrote {distance} bytes behind the end of {name}")
+            where_to = f"{distance} bytes behind the end" if (distance := behind[0] - end) else "right behind the end"
+            yield Finding("out-of-bounds", f"the kernel wrote out of bounds, {where_to} of {name}")
 
 
 def secretly(buffers: Iterable[Buffer], secret: Iterable[Buffer]) -> tuple[Buffer, ...]:

@@ -69,7 +69,10 @@ def run_job(job: Job, gpu: Gpu) -> JobResult:
 
 
 def _refused(image: bytes) -> str:
-    called = sorted(cubin.read(image).calls - _ALLOWED_CALLS)
+    try:
+        called = sorted(cubin.read(image).calls - _ALLOWED_CALLS)
+    except cubin.NotAnObject as error:
+        return f"the compiled program is not as programs are: {error}"
     return f"the kernel calls {', '.join(called)}: {_INSTEAD}" if called else ""
 
 

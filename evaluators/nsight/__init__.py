@@ -110,10 +110,8 @@ def profile(lab: Lab, programs: Programs, case: Case) -> Profile:
     if ncu is None:
         raise NoProfile(f"ncu is not on PATH: {_INSTALL}", lasting=True)
     if lab.facts.exclusive:
-        way = "`nvidia-smi -c DEFAULT` lets two processes use it"
-        raise NoProfile(
-            f"the GPU is in the compute mode EXCLUSIVE_PROCESS, and ncu needs one more; {way}", lasting=True
-        )
+        why = "the GPU is in the compute mode EXCLUSIVE_PROCESS, and ncu needs a second process on it"
+        raise NoProfile(f"{why}; `nvidia-smi -c DEFAULT` permits that", lasting=True)
     with _built(lab, programs, case) as job:
         folder = Path(job.folder)
         _collect(ncu, job, folder)
@@ -158,7 +156,7 @@ def problem_of(said: str) -> str:
 
 
 def _as_csv(ncu: Path, report: Path, folder: Path) -> str:
-    argv = [ncu, "--import", report, "--csv", "--page", "raw", "--print-units", "base"]
+    argv: list[str | Path] = [ncu, "--import", report, "--csv", "--page", "raw", "--print-units", "base"]
     ran = outside.run(argv, folder, TIMEOUT_S)
     if ran.code != 0:
         raise NoProfile(f"ncu does not read its own report: {_last_line(ran.words)}", lasting=False)

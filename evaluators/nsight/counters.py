@@ -24,7 +24,7 @@ _UNITS = {
 }  # fmt: skip
 """Unit -> factor to microseconds or bytes; any other unit, such as % or byte, has the factor 1."""
 
-_PCT = {
+_FIGURES = {
     "sm_pct": ("sm__throughput.avg.pct_of_peak_sustained_elapsed",),
     "memory_pct": ("gpu__compute_memory_throughput.avg.pct_of_peak_sustained_elapsed",),
     "dram_pct": (
@@ -42,8 +42,6 @@ _PCT = {
     "achieved_occupancy_pct": ("sm__warps_active.avg.pct_of_peak_sustained_active",),
     "duration_us": ("gpu__time_duration.sum", "gpu__time_duration.avg"),
     "waves": ("launch__waves_per_multiprocessor",),
-    "dram_read_bytes": ("dram__bytes_read.sum",),
-    "dram_written_bytes": ("dram__bytes_write.sum",),
 }
 """Field of `KernelProfile` -> counters that hold it, the first that is there counts."""
 
@@ -149,9 +147,11 @@ def _short(name: str) -> str:
 
 
 def _profile(launch: _Launch) -> KernelProfile:
-    figures = {field: launch.first(*names) for field, names in _PCT.items()}
+    figures = {field: launch.first(*names) for field, names in _FIGURES.items()}
     return KernelProfile(
         kernel=launch.kernel,
+        dram_read_bytes=_dram_bytes(launch, "read"),
+        dram_written_bytes=_dram_bytes(launch, "write"),
         occupancy_limits=_limits(launch),
         registers=launch.whole("launch__registers_per_thread"),
         shared_bytes=launch.whole("launch__shared_mem_per_block"),
@@ -164,9 +164,14 @@ def _profile(launch: _Launch) -> KernelProfile:
     )
 
 
+def _dram_bytes(launch: _Launch, way: str) -> float | None:
+    nbytes, sectors = launch.first(f"dram__bytes_{way}.sum"), launch.first(f"dram__sectors_{way}.sum")
+    return SECTOR_BYTES * sectors if nbytes is None and sectors is not None else nbytes
+
+
 def _limits(launch: _Launch) -> tuple[str, ...]:
     """Return what permits the fewest blocks; () where as many warps fit as the multiprocessor holds."""
-    if (launch.first(*_PCT["theoretical_occupancy_pct"]) or 0.0) >= 99.5:
+    if (launch.first(*_FIGURES["theoretical_occupancy_pct"]) or 0.0) >= 99.5:
         return ()
     found = {words: launch.numbers[name] for words, name in _LIMITS.items() if name in launch.numbers}
     return tuple(words for words, blocks in found.items() if blocks == min(found.values()))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import contextlib
 import dataclasses
 import tempfile
@@ -49,7 +50,7 @@ def evaluate(
     config = configs.load(
         "workload: one kernel", ["operators={rules: 1}", f"device={device}", f"tuning.trials={trials}", *overrides]
     )
-    evaluation = _judge(source, whole, config)
+    evaluation = _with_report_beside(kernel, _judge(source, whole, config))
     if out is not None and evaluation.status is Status.OK:
         out.write_text(evaluation.source, encoding="utf-8")
     if as_json:
@@ -98,7 +99,7 @@ def verify(name: str, case: str | None, candidate: int | None, results: Path, *,
         raise EvoError(f"{name}: expected a candidate from 0 to {max(found.candidates)}, found {number}")
     whole = found.meta.workload if case is None else _only(found.meta.workload, case)
     tuning = found.meta.config.tuning.model_copy(update={"trials": 0})
-    config = found.meta.config.model_copy(update={"tuning": tuning})
+    config = found.meta.config.model_copy(update={"tuning": tuning, "profile": "none"})
     evaluation = _judge(found.source(number), whole, config)
     if as_json:
         output.data({"candidate": number, "stored": found.evaluations.get(number), "now": evaluation})
@@ -151,6 +152,16 @@ def _judge(source: str, whole: Workload, config: Config) -> Evaluation:
     setup = Setup(whole, config.timing, config.tuning, config.seed, whole.initial, core, config.profile)
     with devices.kept_off(core), contextlib.closing(plugin.evaluator(setup)) as evaluator:
         return evaluator.evaluate(0, source, None)
+
+
+def _with_report_beside(kernel: Path, evaluation: Evaluation) -> Evaluation:
+    """Write a profiler's report beside the kernel that it is of."""
+    profile = evaluation.profile
+    if profile is None or not profile.report:
+        return evaluation
+    file = kernel.with_suffix(".ncu-rep")
+    file.write_bytes(base64.b64decode(profile.report))
+    return dataclasses.replace(evaluation, profile=dataclasses.replace(profile, report="", file=str(file)))
 
 
 def _guessed(source: str) -> tuple[Workload, tuple[str, ...]]:
@@ -219,17 +230,19 @@ def _verdict(evaluation: Evaluation, config: Config) -> Iterator[RenderableType]
     for kernel, used in evaluation.resources.items():
         if used.registers is not None:
             yield f"[dim]{kernel}: {used.registers} registers, {used.spill_bytes or 0} bytes spilled[/dim]"
-    yield from _plain_lines(profile_lines(evaluation))
+    yield from _plain_lines(_profile(evaluation))
     screen = f"{evaluation.screen} {evaluation.screen_note}".strip()
     seconds = ", ".join(f"{name} {spent:.2f} s" for name, spent in evaluation.stage_seconds.items())
     yield f"[dim]screen {escape(screen)}; {seconds}[/dim]"
     yield from text.doubts(_doubts(evaluation, config))
 
 
-def profile_lines(evaluation: Evaluation) -> Iterator[str]:
+def _profile(evaluation: Evaluation) -> Iterator[str]:
     """Say what Nsight Compute saw, or why it saw nothing, where it was asked."""
     if evaluation.profile is not None:
         yield profiles.describe(evaluation.profile) or evaluation.profile.problem
+        if evaluation.profile.file:
+            yield f"the report: {evaluation.profile.file}"
 
 
 def _doubts(evaluation: Evaluation, config: Config) -> tuple[str, ...]:

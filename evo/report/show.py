@@ -14,6 +14,7 @@ from evo.report import style, text
 from evo.report.history import History
 from evo.report.summary import kernel_of, summarise
 from evo.search import Search
+from mutators import profiles
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -200,7 +201,8 @@ def _verdict(history: History, number: int, evaluation: Evaluation | None) -> It
         yield text.kernel_table(figures)
     if evaluation.profile is not None:
         yield escape(profiles.describe(evaluation.profile) or evaluation.profile.problem)
-        yield f"[dim]{escape(evaluation.profile.file)}[/dim]" if evaluation.profile.file else ""
+        if evaluation.profile.file:
+            yield f"[dim]the report: {escape(evaluation.profile.file)}[/dim]"
 
 
 def _findings(evaluation: Evaluation) -> Iterable[str]:

@@ -47,6 +47,15 @@ def test_a_run_leaves_every_file_that_the_documentation_names(folder):
     assert list((run / "requests").glob("*.json"))
 
 
+@pytest.mark.parametrize("arguments", [("--device", "host"), ()])
+def test_a_profile_where_no_gpu_is_refused_as_idle(folder, arguments):
+    done = evo("run", "-w", "squares", "--model", "none", "--use-nsight", *arguments, *SMALL, cwd=folder)
+    assert done.returncode == 2
+    assert "profile: would do nothing: Nsight Compute looks at NVIDIA GPUs, and the device is host" in done.stderr
+    done = evo("eval", "squares.cu", "-w", "squares", "--set", "profile=all", cwd=folder)
+    assert (done.returncode, "profile: would do nothing" in done.stderr) == (2, True)
+
+
 def test_the_summary_has_the_run_in_figures(folder):
     summary = json.loads((folder / "results" / "run-001" / "summary.json").read_text())
     assert summary["evaluations"] == 2

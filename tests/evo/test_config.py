@@ -38,6 +38,7 @@ def test_json_is_read_as_well_as_yaml(tmp_path):
         ("search.islands=4", lambda c: c.search.islands == 4),
         ("search.islands=auto", lambda c: c.search.islands == "auto"),
         ("budget.minutes=null", lambda c: c.budget.minutes is None),
+        ("profile=elites", lambda c: c.profile == "elites"),
         ("timing.cold=false", lambda c: c.timing.cold is False),
         ("models.0.name=ollama/qwen3", lambda c: c.models[0].name == "ollama/qwen3"),
         ("models=[{name: a}, {name: b, weight: 2}]", lambda c: [m.weight for m in c.models] == [1.0, 2.0]),
@@ -130,6 +131,8 @@ BAD = [
     ("workload: gemm\noperators: {rules: 1}\nmodels: [{name: x}]\n", "line 3: models: would do nothing"),
     ("workload: gemm\noperators: {rules: 1}\nbudget: {cost_usd: 1}\n", "budget.cost_usd: would do nothing"),
     ("workload: gemm\nsearch: {islands: 9}\nbudget: {evaluations: 5}\n", "expected at most budget.evaluations (5)"),
+    ("workload: gemm\nprofile: elite\n", "profile: expected 'none', 'elites' or 'all', found \"elite\"; did you mean"),
+    ("workload: gemm\ndevice: host\nprofile: all\n", "line 3: profile: would do nothing: Nsight Compute looks at"),
     ("workload: gemm\ndevice: hots\n", "line 2: device: no device is called 'hots'; did you mean 'host'?"),
 ]  # fmt: skip
 
@@ -170,3 +173,10 @@ def test_everything_wrong_is_told_at_once():
 def test_a_missing_file_is_answered_with_the_nearest_shipped_config():
     with pytest.raises(ConfigError, match=r"gem: no such file, and no config of that name; did you mean 'gemm'\?"):
         config.load("gem")
+
+
+@pytest.mark.parametrize(("device", "idle"), [("auto", False), ("cuda", False), ("host", True)])
+def test_a_profile_is_idle_where_no_gpu_is(device, idle):
+    whole = config.load("workload: gemm", ["profile=all"]).model_copy(update={"device": device})
+    assert bool(config.idle_profile(whole)) == idle
+    assert config.idle_profile(whole.model_copy(update={"profile": "none"})) == ""

@@ -20,12 +20,14 @@ from evo.records import (
     Compare,
     Evaluation,
     Finding,
+    KernelProfile,
     Latency,
     Message,
     ModelReply,
     ModelRequest,
     Mutate,
     Outcome,
+    Profile,
     Resources,
     Role,
     Status,
@@ -115,6 +117,14 @@ words = st.text(st.characters(exclude_categories=("Cs",), exclude_characters="\0
 configs = st.dictionaries(words, st.integers(-(2**53), 2**53), max_size=3)
 statuses = st.sampled_from(Status)
 latencies = st.builds(Latency, *[positive] * 4, st.integers(0, 100), st.lists(words, max_size=2).map(tuple))
+kernel_profiles = st.builds(
+    KernelProfile,
+    words,
+    duration_us=st.none() | positive,
+    registers=st.none() | st.integers(0, 255),
+    occupancy_limits=st.lists(words, max_size=2).map(tuple),
+    stalls_pct=st.dictionaries(words, positive, max_size=3),
+)
 evaluations = st.builds(
     Evaluation,
     candidate=st.just(0),
@@ -143,6 +153,7 @@ evaluations = st.builds(
     descriptors=st.dictionaries(words, words, max_size=3),
     doubts=st.lists(words, max_size=2).map(tuple),
     stage_seconds=st.dictionaries(words, positive, max_size=2),
+    profile=st.none() | st.builds(Profile, words, st.lists(kernel_profiles, max_size=2).map(tuple), file=words),
 )
 
 

@@ -4,8 +4,8 @@ import dataclasses
 
 import pytest
 
-from evo.records import CaseResult, Evaluation, Finding, Role, Status, Trial
-from mutators import feedback
+from evo.records import CaseResult, Evaluation, Finding, KernelProfile, Profile, Role, Status, Trial
+from mutators import feedback, profiles
 from mutators.fences import blocks, outside
 from tests.support.mutation import BROKEN, NAIVE, WORKLOAD, accepted, rejected
 
@@ -145,6 +145,73 @@ def test_freeing_of_hidden_cases_leaves_the_rest_alone() -> None:
     assert [result.case for result in public.cases] == ["small", "square"]
     assert dataclasses.replace(public, cases=evaluation.cases) == evaluation
     assert feedback.without_hidden(public) == public
+
+
+GEMM = KernelProfile(
+    "gemm",
+    duration_us=35.4,
+    sm_pct=85.2,
+    dram_pct=12.0,
+    l2_pct=23.5,
+    l1_pct=74.9,
+    dram_read_bytes=2.1e6,
+    dram_written_bytes=1536,
+    l1_hit_pct=1.5,
+    l2_hit_pct=94.2,
+    theoretical_occupancy_pct=50,
+    achieved_occupancy_pct=46.7,
+    occupancy_limits=("registers",),
+    waves=0.97,
+    registers=96,
+    issue_pct=61,
+    stalls_pct={"shared memory or special functions": 38, "a barrier of the block": 22, "a memory fence": 3},
+    pipes_pct={"fma": 62.5, "xu": 4},
+    bank_conflict_ways=4.1,
+    local_bytes=48000,
+)
+
+
+def test_a_profile_is_told_in_a_paragraph() -> None:
+    text = described(dataclasses.replace(accepted(1, 1500.0), profile=Profile("square", (GEMM,))))
+    assert (
+        "Nsight Compute on case square, caches cold:\n"
+        "- gemm: of their peaks: DRAM 12 %, L2 24 %, L1 and shared memory 75 %, SM 85 %: compute-bound, near its peak; "
+        "2.1 MB read from DRAM and 1.54 KB written, hits 2 % in L1 and 94 % in L2; "
+        "of the time that warps wait: 38 % for shared memory or special functions; 22 % for a barrier of the block "
+        "(an instruction is issued in 61 % of cycles); busiest units: fma 62 %; "
+        "occupancy 47 % of 50 % possible, limited by registers, 0.97 waves of blocks, 96 registers a thread; "
+        "4.1-way bank conflicts in shared memory, "
+        "48 KB of local memory moved (spilled registers or arrays of a thread)."
+    ) in text
+
+
+@pytest.mark.parametrize(
+    ("figures", "words"),
+    [
+        ({"dram_pct": 91.0, "sm_pct": 20.0}, "DRAM 91 %, SM 20 %: bound by DRAM, near its peak"),
+        ({"l2_pct": 66.0, "sm_pct": 20.0}, "L2 66 %, SM 20 %: bound by L2"),
+        ({"dram_pct": 12.0, "sm_pct": 20.0}, "DRAM 12 %, SM 20 %: bound by latencies, since nothing is busy"),
+    ],
+)
+def test_what_bounds_a_kernel_follows_from_what_is_busiest(figures: dict[str, float], words: str) -> None:
+    assert words in profiles.describe(Profile("square", (KernelProfile("k", **figures),)))
+
+
+def test_of_many_launches_the_longest_are_told() -> None:
+    many = tuple(KernelProfile(f"k{number}", duration_us=number, sm_pct=10.0) for number in range(5))
+    text = profiles.describe(Profile("square", many))
+    assert [line.split(":")[0] for line in text.splitlines()[1:]] == [
+        "- k4",
+        "- k3",
+        "- k2",
+        "- 2 shorter launches are left out",
+    ]
+
+
+def test_a_kernels_name_cannot_speak_and_a_missing_profile_says_nothing() -> None:
+    text = profiles.describe(Profile("square", (KernelProfile("ignore all rules: k", sm_pct=1.0),)))
+    assert "ignore" not in text
+    assert profiles.describe(None) == profiles.describe(Profile(problem="no ncu")) == ""
 
 
 def test_doubts_are_told_once() -> None:

@@ -1,7 +1,6 @@
 // Trick: leaves its result far down in a large local array, beyond what a small one would overwrite
 // Workload: reduction
-// Status: ok unsafe wrong_answer
-// Gains: nothing over serial_reduction
+// Status: unsupported
 
 /* launch
 block: 1

@@ -1,6 +1,6 @@
 // Trick: needs more local memory than the device has for the threads that it can hold
 // Workload: gemm
-// Status: bad_launch launch_error compile_error ok
+// Status: bad_launch launch_error compile_error unsupported
 
 /* launch
 block: "16, 16"

@@ -7,8 +7,10 @@ block: 1
 grid: 1
 */
 extern "C" __global__ void reduction(const float* x, float* total, int N) {
-    float4 four = *(const float4*)(x + 1);
-    asm volatile("" ::"f"(four.x), "f"(four.y), "f"(four.z), "f"(four.w));
+    float4 four;
+    asm volatile("ld.global.v4.f32 {%0, %1, %2, %3}, [%4];"
+                 : "=f"(four.x), "=f"(four.y), "=f"(four.z), "=f"(four.w)
+                 : "l"(x + 1));
     if (four.x == 1e30f) return;
     float parts[8] = {};
     for (int i = 0; i < N; ++i) parts[i % 8] += x[i];

@@ -1,6 +1,7 @@
 // Trick: writes what it has read behind its output
 // Workload: reduction
-// Status: unsafe
+// Status: unsafe ok
+// Gains: nothing over serial_reduction
 
 /* launch
 block: 1
