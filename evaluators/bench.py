@@ -25,6 +25,7 @@ from evaluators.validate import compare_output
 from evo import workload as workloads
 from evo.records import (
     Buffer,
+    Call,
     Case,
     Conditions,
     Direction,
@@ -52,11 +53,12 @@ SLOWEST_BYTES_PER_S = 1e8
 
 @dataclass(frozen=True)
 class Program:
-    """A built program and what to launch of it."""
+    """A built program and what to launch of it; or, with an empty plan and image, what to call."""
 
     plan: LaunchPlan
     image: bytes
     symbols: Mapping[str, str] = field(default_factory=dict)
+    call: Call | None = None
 
 
 @dataclass(frozen=True)
@@ -195,6 +197,7 @@ class Bench:
             timeout_s=shots.timeout_s,
             tight_align=case.role is Role.HIDDEN,
             symbols=program.symbols,
+            call=program.call,
         )
 
     def _leave_inputs(self, folder: Path, data: CaseData, suffix: str) -> None:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from evaluators import timing
+from evaluators.baseline import Baseline
 from evaluators.bench import Outcome
 from evaluators.builder import Programs
 from evaluators.lab import CORRECTNESS_TIMEOUT_S, Lab, time_limit_s
@@ -32,7 +33,7 @@ class Contender:
     """One of the two kernels."""
 
     id: int
-    programs: Programs
+    programs: Programs | Baseline
 
 
 class _Failed(Exception):

@@ -29,6 +29,7 @@ class CudaDevice:
     gpus: ClassVar[int] = 1
     slow_start: ClassVar[bool] = True
     isolates: ClassVar[bool] = True
+    calls_baselines: ClassVar[bool] = True
     replays: ClassVar[bool] = True
 
     def describe(self) -> Device:

@@ -107,6 +107,7 @@ class DevicePlugin(Protocol):
     (`prepare` takes long, a CUDA context: a second child stands ready from the beginning); `gpus = 1` (it needs a GPU);
     `isolates = True` (no candidate can reach the child's memory or files, so that input files are shared and the child
     may say itself that inputs are unchanged; it gives one timed launch of each job other inputs, see `Job.secret`);
+    `calls_baselines = True` (it runs a workload's baseline.py, see `Job.call`);
     `replays = True` (`python -m evaluators.replay` runs its jobs, so that NVIDIA's tools can look at them).
 
     A device that tells `Device.peaks` may have a method `measured_peaks(facts: Device) -> Peaks`: what it really

@@ -13,13 +13,26 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from evaluators import comparison, descriptors, limits, nsight, prescreen, sanitizer, timing, trials
+from evaluators.baseline import Baseline
 from evaluators.bench import Outcome
 from evaluators.builder import Programs
 from evaluators.device import DevicePlugin, Screened, Setup
 from evaluators.hidden import told, told_findings
 from evaluators.lab import Lab, time_limit_s
 from evo.errors import HeaderError
-from evo.records import Case, CaseResult, Comparison, Config, Evaluation, Finding, Resources, Role, Status, Trial
+from evo.records import (
+    BASELINE_ID,
+    Case,
+    CaseResult,
+    Comparison,
+    Config,
+    Evaluation,
+    Finding,
+    Resources,
+    Role,
+    Status,
+    Trial,
+)
 from evo.statistics import geometric_mean
 
 CLOCK_LOOKS = 4
@@ -80,12 +93,15 @@ class Evaluator:
         Raises:
             HeaderError: a source has no readable header, so that it cannot have been evaluated.
         """
-        contenders = [comparison.Contender(id, self._programs(text)) for id, text in (challenger, champion)]
+        contenders = [comparison.Contender(id, self._runnable(id, text)) for id, text in (challenger, champion)]
         compared = comparison.compare(self._lab, contenders[0], contenders[1], number)
-        return self._sanitizer.confirm(compared, contenders[0].programs)
+        programs = contenders[0].programs
+        return compared if isinstance(programs, Baseline) else self._sanitizer.confirm(compared, programs)
 
-    def _programs(self, source: str) -> Programs:
-        """Return a source's programs: those at hand where it was judged last, as a challenger mostly was."""
+    def _runnable(self, id: int, source: str) -> Programs | Baseline:
+        """Return what to time of a contender; programs at hand where it was judged last, as a challenger mostly was."""
+        if id == BASELINE_ID:
+            return Baseline(self._lab.setup.workload)
         latest = self._latest
         return latest if latest is not None and latest.kernel.source == source else self._lab.programs(source)
 

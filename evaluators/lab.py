@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from evaluators import timing
+from evaluators.baseline import Baseline
 from evaluators.bench import Bench, Outcome, Program, Shots
 from evaluators.builder import LocalBuilder, Programs, request
 from evaluators.cases import CaseCache
@@ -103,7 +104,7 @@ class Lab:
 
     def time(
         self,
-        programs: Programs,
+        programs: Programs | Baseline,
         case: Case,
         rules: timing.Rules,
         *,
@@ -115,7 +116,7 @@ class Lab:
         """Time a kernel on a case; every job's outputs are validated.
 
         Args:
-            programs: of the kernel.
+            programs: of the kernel, or the baseline.
             case: to launch it on.
             rules: how many samples.
             config: launch configuration; None means the header's own choice.
@@ -190,7 +191,9 @@ class Lab:
             return Outcome(binary.status, binary.message)
         return Program(plan, binary.image, binary.lowered)
 
-    def _program(self, programs: Programs, case: Case, config: Config | None) -> Program | Outcome:
+    def _program(self, programs: Programs | Baseline, case: Case, config: Config | None) -> Program | Outcome:
+        if isinstance(programs, Baseline):
+            return programs.program(case)
         try:
             plan = programs.plan(case, config)
         except HeaderError as error:

@@ -130,9 +130,9 @@ def short_doubt(anchor_us: float | None, empty_us: float) -> tuple[str, ...]:
     if not anchor_us or anchor_us >= SHORT * empty_us:
         return ()
     return (
-        f"too short to tell kernels apart well: the first kernel takes {anchor_us:.3g} µs and an empty one "
-        f"{empty_us:.3g} µs; let the case's dims grow, or batch several problems into one launch, until it takes "
-        f"{SHORT * empty_us:.2g} µs or more",
+        f"too short to tell kernels apart well: the first kernel takes {anchor_us:.4g} µs and an empty one "
+        f"{empty_us:.4g} µs; let the case's dims grow, or batch several problems into one launch, until it takes "
+        f"{SHORT * empty_us:.3g} µs or more",
     )
 
 

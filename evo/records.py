@@ -383,6 +383,23 @@ class Scalar:
 
 
 @dataclass(frozen=True)
+class Call:
+    """A function of the user's that a child calls where it would launch kernels.
+
+    Attributes:
+        source: Python that defines `baseline(inputs, dims) -> outputs`.
+        dims: of the case.
+        arrays: parameter -> shape and NumPy dtype.
+        outputs: those of them that it returns.
+    """
+
+    source: str
+    dims: Mapping[str, int]
+    arrays: Mapping[str, tuple[tuple[int, ...], str]]
+    outputs: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class Job:
     """One program on one case, in a child process that never sees an expected value.
 
@@ -406,6 +423,7 @@ class Job:
         secret: other inputs, for one timed run that a kernel cannot tell from the rest; its outputs have memory of
             their own and are left in `<buffer>.secret`.
         secret_at: index of that run among the timed ones.
+        call: what is run instead of a program.
     """
 
     folder: str
@@ -423,6 +441,7 @@ class Job:
     symbols: Mapping[str, str] = field(default_factory=dict)
     secret: tuple[Buffer, ...] = ()
     secret_at: int = 0
+    call: Call | None = None
 
 
 @dataclass(frozen=True)
@@ -714,6 +733,8 @@ class Comparison:
 
 REFERENCE_ID = -1
 """Stands for the workload's reference.cu in an evaluation or a comparison; no candidate has it."""
+BASELINE_ID = -2
+"""Stands for the workload's baseline.py in a comparison."""
 
 
 # --- search -------------------------------------------------------------------------------------------------------

@@ -151,9 +151,10 @@ class Pairs:
             module = 2 * (self._seed + self._made)
             self._made += 1
             texts = (source(module, TURNS), source(module + 1, turns_slower if kind == "faster" else TURNS))
-            contenders = [Contender(index + 1, self.lab.programs(text)) for index, text in enumerate(texts)]
-            for contender in contenders:
-                contender.programs.submit(contender.programs.plan(self._case))
+            programs = [self.lab.programs(text) for text in texts]
+            for built in programs:
+                built.submit(built.plan(self._case))
+            contenders = [Contender(index + 1, built) for index, built in enumerate(programs)]
             self._ahead.append((kind, contenders[0], contenders[1]))
         return self._ahead.popleft()
 

@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import argparse
 import cProfile
+import importlib
 import io
 import itertools
 import json
@@ -71,7 +72,7 @@ extern "C" __global__ void gemm(const float* A, const float* B, float* C, int M,
         #pragma unroll
         for (int i = tid; i < BK * BN; i += THREADS) b[i / BN][i % BN] = B[(k + i / BN) * N + col + i % BN];
         __syncthreads();
-        #pragma unroll
+        #pragma unroll 8
         for (int j = 0; j < BK; ++j) {
             float x[TM], y[TN];
             #pragma unroll
@@ -201,9 +202,9 @@ def watch(lab: Lab) -> Spent:
     spent, bench = Spent(), lab._bench
     program, run_job, run = lab._program, bench._run_job, bench.run
 
-    def watched_program(*given: Any) -> Any:
+    def watched_program(*given: Any, **named: Any) -> Any:
         with spent.on("waiting for a build"):
-            return program(*given)
+            return program(*given, **named)
 
     def watched_job(job: Any, deadline_s: float) -> Any:
         spent.jobs += 1
@@ -211,9 +212,9 @@ def watch(lab: Lab) -> Spent:
         with spent.on("jobs in the child"):
             return run_job(job, deadline_s)
 
-    def watched_run(*given: Any) -> Any:
+    def watched_run(*given: Any, **named: Any) -> Any:
         with spent.on("files and validation"):
-            return run(*given)
+            return run(*given, **named)
 
     lab._program = watched_program  # type: ignore[method-assign]
     bench._run_job = watched_job
@@ -298,8 +299,7 @@ def kernel_tuner(arguments: argparse.Namespace, tell: Callable[[dict[str, Any]],
         ("kernel_tuner", "kernel_tuner"),
     ):
         wheel_on_path(wheel, package, folder)
-    from kernel_tuner import tune_kernel
-
+    tune_kernel = importlib.import_module("kernel_tuner").tune_kernel
     whole = workload(arguments.size)
     case = whole.role(Role.PERFORMANCE)[0]
     inputs = workloads.draw_inputs(whole, case, SEED)

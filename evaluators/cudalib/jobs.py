@@ -11,7 +11,7 @@ import gc
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,8 +21,11 @@ from evaluators.cudalib.driver import CudaError, call, cu, is_gpu_lost, verdict
 from evaluators.cudalib.gpu import SCRUBS, Gpu, Hung
 from evaluators.cudalib.program import Program
 from evaluators.inspection import cubin
-from evo.errors import DeviceError
+from evo.errors import DeviceError, WorkloadError
 from evo.records import Conditions, Direction, Job, JobResult, Status
+
+if TYPE_CHECKING:
+    from evaluators.cudalib.baseline import Baseline
 
 LATE = 3
 """Times that a stream was not held long enough, after which it is no longer held."""
@@ -51,7 +54,7 @@ def run_job(job: Job, gpu: Gpu) -> JobResult:
         DeviceError: the GPU is lost, or has too little memory for the case.
     """
     image = (Path(job.folder) / job.image).read_bytes()
-    refused = _refused(image)
+    refused = "" if job.call else _refused(image)
     if refused:
         return JobResult(Status.UNSUPPORTED, refused)
     try:
@@ -61,6 +64,8 @@ def run_job(job: Job, gpu: Gpu) -> JobResult:
         return result
     except _Wrong as wrong:
         return wrong.result
+    except WorkloadError as error:  # of the workload's own baseline.py
+        return JobResult(Status.LAUNCH_ERROR, str(error))
     except Hung:
         return JobResult(Status.TIMEOUT, f"the kernel did not end within {job.timeout_s:g} s", spent=True)
     except CudaError as error:
@@ -91,7 +96,7 @@ def _is_broken() -> bool:
 def _loaded(job: Job, gpu: Gpu, image: bytes) -> Iterator[_Run]:
     """Load the program, refuse what cannot be launched, and make the buffers; free all of it if the context lives."""
     with contextlib.ExitStack() as stack:
-        program = Program(image, job.plan, job.symbols, gpu)
+        program = _program(job, gpu, image)
         stack.callback(_unless_broken, program.close)
         _check_launch(job, gpu, program)
         main = Buffers(gpu, job.buffers, Path(job.folder), _poison(job), tight=job.tight_align)
@@ -109,12 +114,22 @@ def _loaded(job: Job, gpu: Gpu, image: bytes) -> Iterator[_Run]:
             raise
 
 
+def _program(job: Job, gpu: Gpu, image: bytes) -> Program | Baseline:
+    if job.call is None:
+        return Program(image, job.plan, job.symbols, gpu)
+    try:
+        from evaluators.cudalib.baseline import Baseline
+    except ModuleNotFoundError as error:
+        raise WorkloadError(f"baseline.py cannot be called: the package {error.name} is missing") from error
+    return Baseline(job.call, gpu)
+
+
 def _unless_broken(close: Callable[[], None]) -> None:
     with contextlib.suppress(CudaError):  # a broken context ends with its process, and all its memory with it
         close()
 
 
-def _check_launch(job: Job, gpu: Gpu, program: Program) -> None:
+def _check_launch(job: Job, gpu: Gpu, program: Program | Baseline) -> None:
     sizes = {buffer.name: 8 for buffer in job.buffers}
     sizes.update({scalar.name: np.dtype(scalar.dtype).itemsize for scalar in job.scalars})
     problem = program.problem(sizes)
@@ -140,7 +155,7 @@ def _poison(job: Job) -> int:
 class _Set:
     """The plan on one set of buffers."""
 
-    def __init__(self, job: Job, gpu: Gpu, program: Program, buffers: Buffers) -> None:
+    def __init__(self, job: Job, gpu: Gpu, program: Program | Baseline, buffers: Buffers) -> None:
         self.buffers = buffers
         self._job, self._gpu, self._program = job, gpu, program
         self.arrange(at_end=False)
@@ -156,9 +171,14 @@ class _Set:
         for launch in self._launches:
             launch.launch()
 
+    def collect(self) -> None:
+        """Fetch the outputs of the last launch, where they do not lie in the buffers already."""
+        for launch in self._launches:
+            launch.collect()
+
 
 class _Run:
-    def __init__(self, job: Job, gpu: Gpu, program: Program, sets: list[_Set]) -> None:
+    def __init__(self, job: Job, gpu: Gpu, program: Program | Baseline, sets: list[_Set]) -> None:
         self._job, self._gpu, self._program, self._sets = job, gpu, program, sets
         self._word = _poison(job)
         self._deadline = time.monotonic() + job.timeout_s
@@ -250,6 +270,7 @@ class _Run:
 
     def _leave(self, chosen: _Set, suffix: str) -> tuple[str, ...]:
         """Write what the parent must see and return the inputs that it need not."""
+        chosen.collect()
         changed = chosen.buffers.changed(time.monotonic() + CHECK_S)
         parameters = [buffer for buffer in self._job.buffers if buffer.name not in self._job.plan.workspaces]
         inputs = {buffer.name for buffer in parameters if buffer.direction is Direction.IN}

@@ -24,6 +24,8 @@ from mutators import environment, models
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
+    from evo.records import Device, Peaks
+
 LACKING = 3
 RAY_BYTES = 2 << 30  # an idle Ray takes some 750 MiB; candidates and compilers need the rest
 
@@ -44,7 +46,8 @@ class Finding:
 def doctor(*, as_json: bool) -> int:
     """Look at everything and say so; return the exit code."""
     environment.load(Path.cwd())
-    findings = [look() for look in CHECKS]
+    on_gpu = (peaks,) if driver_cuda_version() is not None else ()
+    findings = [look() for look in (*CHECKS, *on_gpu)]
     if as_json:
         output.data(findings)
     else:
@@ -131,6 +134,45 @@ def gpu() -> Finding:
         fix = f"pip install 'kernel-evo[cuda{min(max(major, 12), 13)}]'"
         return Finding("gpu", "optional", f"driver for CUDA {major}, but no CuPy", fix)
     return Finding("gpu", "ok", f"driver for CUDA {major}, CuPy installed")
+
+
+def peaks() -> Finding:
+    """What the GPU could do in theory, and what it reaches; the first time that takes a few seconds."""
+    try:
+        device, reached, why = _peaks()
+    except (EvoError, OSError, RuntimeError) as error:
+        return Finding("peaks", "optional", *_split(f"not known: {error}"))
+    theory = f"{device.name}: in theory {_rates(device.peaks)}"
+    if reached is None:
+        return Finding("peaks", "optional", f"{theory}; {why}", "run `evo doctor` again when the GPU is free")
+    return Finding("peaks", "ok", f"{theory}; measured {_rates(reached)}")
+
+
+def _peaks() -> tuple[Device, Peaks | None, str]:
+    """Return the GPU, and what it reaches, or why that cannot be said: nobody else may measure beside us."""
+    from evaluators.cuda import CudaDevice
+    from evaluators.cudalib import lock
+
+    plugin = CudaDevice()
+    device = plugin.describe()
+    try:
+        with lock.hold(device.uuid, wait_s=0):
+            return device, plugin.measured_peaks(device), ""
+    except DeviceError as error:
+        return device, None, str(error)
+
+
+def _rates(of: Peaks | None) -> str:
+    if of is None:
+        return "unknown"
+    rates = {
+        "FP32": of.fp32_flops_per_s,
+        "TF32": of.tf32_flops_per_s,
+        "FP16": of.fp16_flops_per_s,
+        "BF16": of.bf16_flops_per_s,
+    }
+    arithmetic = ", ".join(f"{name} {rate / 1e12:.3g}" for name, rate in rates.items() if rate)
+    return f"{of.dram_bytes_per_s / 1e12:.3g} TB/s, {arithmetic} TFLOP/s"
 
 
 def model() -> Finding:

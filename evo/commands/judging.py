@@ -21,7 +21,7 @@ from evo.report.history import History
 from evo.report.summary import CPU_IS_NOT_GPU
 from evo.workload import scaffold
 from evo.workload import sizes as quantities
-from mutators import profiles
+from mutators import profiles, rooflines
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -249,7 +249,8 @@ def _doubts(evaluation: Evaluation, config: Config) -> tuple[str, ...]:
     from evo.runner import devices
 
     on_host = devices.choose(config.device) == "host" and evaluation.score_us is not None
-    return ((CPU_IS_NOT_GPU,) if on_host else ()) + evaluation.doubts
+    of_cases = [f"{case.case}: {doubt}" for case in evaluation.cases if case.latency for doubt in case.latency.doubts]
+    return ((CPU_IS_NOT_GPU,) if on_host else ()) + evaluation.doubts + tuple(of_cases)
 
 
 def _relative(evaluation: Evaluation) -> str:
@@ -263,13 +264,16 @@ def _cases(results: Sequence[CaseResult]) -> Table:
     from rich.table import Table
 
     made = Table(box=SIMPLE_HEAD, header_style="bold", pad_edge=False)
-    for column in ("case", "role", "verdict", "error / tolerance", "latency µs", "launch"):
+    peaks = any(result.roofline for result in results)
+    of_peak = ("of peak",) if peaks else ()
+    for column in ("case", "role", "verdict", "error / tolerance", "latency µs", *of_peak, "launch"):
         made.add_column(column)
     for result in results:
         error = "" if result.error is None else f"{result.error:.2g}"
         latency = text.interval(result.latency) if result.latency else ""
+        share = [rooflines.short(result.roofline)] if peaks else []
         config = " ".join(f"{name}={value}" for name, value in result.config.items())
-        made.add_row(result.case, str(result.role), result.status.replace("_", " "), error, latency, config)
+        made.add_row(result.case, str(result.role), result.status.replace("_", " "), error, latency, *share, config)
     return made
 
 

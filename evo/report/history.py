@@ -111,7 +111,13 @@ class History:
 
     def speedup_over_reference(self) -> Speedup | None:
         """Return the champion's speedup over reference.cu, or None where the two were not compared."""
-        found = self.meta.reference_finale
+        return self._speedup_by(self.meta.reference_finale)
+
+    def speedup_over_baseline(self) -> Speedup | None:
+        """Return the champion's speedup over baseline.py, or None where the two were not compared."""
+        return self._speedup_by(self.meta.baseline_finale)
+
+    def _speedup_by(self, found: Comparison | None) -> Speedup | None:
         if found is None or not found.ratio or found.challenger != self.champion:
             return None
         return _speedup([found])

@@ -166,6 +166,12 @@ class Progress:
             return f"{pair}: {_words(comparison.status)} – {_short(comparison.message)}"
         return f"{pair}: {style.times(1 / comparison.ratio)}"
 
+    def _take_baseline_compared(self, comparison: Any) -> str:
+        pair = f"kernel {comparison.challenger} measured beside the vendor's library (baseline.py)"
+        if not comparison.ratio:
+            return f"{pair}: {_words(comparison.status)} – {_short(comparison.message)}"
+        return f"{pair}: {style.times(1 / comparison.ratio)}"
+
     def _take_stopped(self, result: Any) -> str:
         self.phase = "done"
         return f"stopped: {_words(result.reason)}"

@@ -43,6 +43,7 @@ def run(history: History) -> Iterator[RenderableType]:
     yield text.table(summary)
     yield text.headline(summary)
     yield from text.beside_reference(summary)
+    yield from text.beside_baseline(summary)
     yield from text.doubts(summary.doubts)
 
 

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from evo.records import CaseResult, Evaluation, Latency, Role, Status
+from evo.records import CaseResult, Evaluation, Latency, Role, Roofline, Status
 from evo.report.history import History, Speedup
 
 CPU_IS_NOT_GPU = "host device: latencies are the CPU's; CPU-fast is not GPU-fast"
@@ -18,7 +18,10 @@ CPU_IS_NOT_GPU = "host device: latencies are the CPU's; CPU-fast is not GPU-fast
 
 @dataclass(frozen=True)
 class Kernel:
-    """One kernel's figures: id, operator and note, geometric mean and latency by performance case, configurations."""
+    """One kernel's figures: id, operator and note, geometric mean; latency and so on by performance case.
+
+    Rooflines are a GPU's alone.
+    """
 
     candidate: int
     operator: str
@@ -26,6 +29,7 @@ class Kernel:
     score_us: float | None
     latencies: Mapping[str, Latency]
     configs: Mapping[str, Mapping[str, int]]
+    rooflines: Mapping[str, Roofline] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -39,6 +43,7 @@ class Reference:
         latencies: by performance case.
         configs: launch configuration by performance case.
         speedup: of the best kernel over it; None where the two were not compared.
+        rooflines: by performance case, on a GPU.
     """
 
     status: Status | None
@@ -47,6 +52,22 @@ class Reference:
     latencies: Mapping[str, Latency]
     configs: Mapping[str, Mapping[str, int]]
     speedup: Speedup | None
+    rooflines: Mapping[str, Roofline] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Baseline:
+    """The vendor's way of computing the workload, its baseline.py, measured on a GPU.
+
+    Attributes:
+        message: why there is no figure; "" when there is one.
+        speedup: of the best kernel over it; None where the two were not compared.
+        cases: performance case -> the best kernel's latency over the baseline's.
+    """
+
+    message: str
+    speedup: Speedup | None
+    cases: Mapping[str, float]
 
 
 @dataclass(frozen=True)
@@ -66,6 +87,7 @@ class Summary:
         initial: the kernel that it began with.
         best: the champion.
         reference: the workload's reference.cu; None where it has none.
+        baseline: the workload's baseline.py; None where it has none, or where the device cannot call it.
         speedup: of the best over the initial kernel; None where nothing was compared.
         doubts: why the figures deserve distrust.
         versions: distribution name -> version.
@@ -83,6 +105,7 @@ class Summary:
     initial: Kernel
     best: Kernel
     reference: Reference | None
+    baseline: Baseline | None
     speedup: Speedup | None
     doubts: tuple[str, ...]
     versions: Mapping[str, str]
@@ -104,6 +127,7 @@ def summarise(history: History) -> Summary:
         initial=kernel_of(history, 0),
         best=kernel_of(history, history.champion),
         reference=_reference(history),
+        baseline=_baseline(history),
         speedup=history.speedup(),
         doubts=_doubts(history),
         versions=meta.versions,
@@ -125,6 +149,7 @@ def kernel_of(history: History, number: int) -> Kernel:
         score_us=evaluation.score_us if evaluation else None,
         latencies=_latencies(evaluation),
         configs=_configs(evaluation),
+        rooflines=_rooflines(evaluation),
     )
 
 
@@ -134,6 +159,10 @@ def _latencies(evaluation: Evaluation | None) -> dict[str, Latency]:
 
 def _configs(evaluation: Evaluation | None) -> dict[str, Mapping[str, int]]:
     return {case.case: dict(case.config) for case in _timed(evaluation)}
+
+
+def _rooflines(evaluation: Evaluation | None) -> dict[str, Roofline]:
+    return {case.case: case.roofline for case in _timed(evaluation) if case.roofline is not None}
 
 
 def _timed(evaluation: Evaluation | None) -> list[CaseResult]:
@@ -151,7 +180,18 @@ def _reference(history: History) -> Reference | None:
         latencies=_latencies(evaluation),
         configs=_configs(evaluation),
         speedup=speedup,
+        rooflines=_rooflines(evaluation),
     )
+
+
+def _baseline(history: History) -> Baseline | None:
+    found, speedup = history.meta.baseline_finale, history.speedup_over_baseline()
+    if found is None:
+        return None
+    message = "" if speedup else "not compared with the best kernel; resume the run to do it"
+    if found.status is not Status.OK:
+        message = f"the comparison failed: {_words(found.status)}: {found.message}"
+    return Baseline(message, speedup, found.cases if speedup else {})
 
 
 def _why_not_compared(history: History) -> str:
@@ -184,6 +224,9 @@ def _doubts(history: History) -> tuple[str, ...]:
     over_reference = history.speedup_over_reference()
     if over_reference is not None and over_reference.low <= 1 <= over_reference.high:
         doubts.append("the interval of the speedup over reference.cu contains 1: neither is proved faster")
+    over_baseline = history.speedup_over_baseline()
+    if over_baseline is not None and over_baseline.high < 1:
+        doubts.append("the vendor's library (baseline.py) is faster than the best kernel")
     if history.spent.unpriced:
         doubts.append(f"{history.spent.unpriced} model calls have no known price; the cost is too low")
     return tuple(dict.fromkeys(doubts))

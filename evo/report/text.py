@@ -14,6 +14,7 @@ from evo.records import Latency
 from evo.report import style
 from evo.report.history import History, Speedup
 from evo.report.summary import Kernel, Summary, summarise
+from mutators import rooflines
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -31,6 +32,7 @@ def final(history: History) -> Iterator[RenderableType]:
     yield table(summary)
     yield headline(summary)
     yield from beside_reference(summary)
+    yield from beside_baseline(summary)
     yield from doubts(summary.doubts)
     yield "\n[bold]Next[/bold]"
     for command, why in next_commands(summary, history.folder):
@@ -52,13 +54,17 @@ def diff(before: str, after: str, before_name: str, after_name: str) -> Iterator
 def table(summary: Summary) -> Table:
     """Return the latencies of the initial kernel, the best and reference.cu by case, with 95 % intervals."""
     reference = summary.reference.latencies if summary.reference else {}
-    made = _table("case", "initial µs", *(["reference.cu µs"] if reference else []), "best µs", "speedup", "launch")
+    peaks = summary.best.rooflines
+    columns = ("case", "initial µs", *(["reference.cu µs"] if reference else []), "best µs", "speedup")
+    made = _table(*columns, *(["of peak"] if peaks else []), "launch")
     for case, first in summary.initial.latencies.items():
         best = summary.best.latencies.get(case)
         factor = _case_factor(summary.speedup, case, first, best)
         config = " ".join(f"{name}={value}" for name, value in summary.best.configs.get(case, {}).items())
         beside = [interval(reference.get(case))] if reference else []
-        made.add_row(case, interval(first), *beside, interval(best), style.times(factor) if factor else "", config)
+        share = [rooflines.short(peaks.get(case))] if peaks else []
+        times = style.times(factor) if factor else ""
+        made.add_row(case, interval(first), *beside, interval(best), times, *share, config)
     return made
 
 
@@ -95,6 +101,20 @@ def beside_reference(summary: Summary) -> Iterator[str]:
     yield f"reference.cu:{score} best is {factor} ({low}–{high}) as fast"
 
 
+def beside_baseline(summary: Summary) -> Iterator[str]:
+    """Yield the sentence that says how the best kernel stands beside baseline.py; nothing where it was not called."""
+    from rich.markup import escape
+
+    found = summary.baseline
+    if found is None:
+        return
+    if found.speedup is None:
+        yield f"baseline.py: {escape(found.message)}"
+        return
+    factor, low, high = (style.times(end) for end in (found.speedup.factor, found.speedup.low, found.speedup.high))
+    yield f"baseline.py, the vendor's library: best is {factor} ({low}–{high}) as fast"
+
+
 def doubts(found: tuple[str, ...]) -> Iterator[str]:
     """Yield the doubts as a list."""
     from rich.markup import escape
@@ -125,10 +145,12 @@ def interval(latency: Latency | None) -> str:
 
 def kernel_table(kernel: Kernel) -> Table:
     """Return one kernel's latencies by case."""
-    made = _table("case", "latency µs", "noise", "launch")
+    peaks = kernel.rooflines
+    made = _table("case", "latency µs", "noise", *(["of peak"] if peaks else []), "launch")
     for case, latency in kernel.latencies.items():
         config = " ".join(f"{name}={value}" for name, value in kernel.configs.get(case, {}).items())
-        made.add_row(case, interval(latency), f"{latency.noise:.0%}", config)
+        share = [rooflines.short(peaks.get(case))] if peaks else []
+        made.add_row(case, interval(latency), f"{latency.noise:.0%}", *share, config)
     return made
 
 

@@ -75,6 +75,11 @@ def gpus_each(name: str) -> int:
     return int(getattr(plugins.resolve(plugins.DEVICES, name), "gpus", 0))
 
 
+def calls_baselines(name: str) -> bool:
+    """Whether this device runs a workload's baseline.py; see `DevicePlugin`."""
+    return bool(getattr(plugins.resolve(plugins.DEVICES, name), "calls_baselines", False))
+
+
 def evaluators(ray: Any, name: str) -> int:
     """Return how many evaluators can work at once: one where the device is no GPU, else as many as GPUs are free.
 

@@ -20,7 +20,7 @@ from evaluators.oracle import self_test
 from evo.config import Budget, Config, idle_profile, is_offline
 from evo.errors import ConfigError, WorkloadError
 from evo.population import island_count
-from evo.records import REFERENCE_ID, Candidate, Comparison, Device, Status, Workload
+from evo.records import BASELINE_ID, REFERENCE_ID, Candidate, Comparison, Device, Status, Workload
 from evo.runner import cluster, devices
 from evo.runner.crew import Crew
 from evo.runner.loop import Loop
@@ -178,7 +178,7 @@ def _work(loop: Loop, store: Store) -> str:
 
 
 def _finale(loop: Loop, store: Store, workload: Workload) -> Comparison | None:
-    """Measure the champion again, beside the initial kernel and, where there is one, beside reference.cu."""
+    """Measure the champion again, beside the initial kernel, reference.cu and baseline.py, where there are."""
     evaluation = store.evaluation(loop.search.champion)
     if evaluation is None:
         return None
@@ -186,6 +186,8 @@ def _finale(loop: Loop, store: Store, workload: Workload) -> Comparison | None:
     comparison = _against_initial(loop, store, best, workload.initial)
     if workload.reference_kernel is not None and not loop.interrupted():
         _against_reference(loop, store, best, workload.reference_kernel)
+    if workload.baseline is not None and devices.calls_baselines(loop.config.device) and not loop.interrupted():
+        _against_baseline(loop, store, best)
     return comparison
 
 
@@ -215,6 +217,14 @@ def _against_reference(loop: Loop, store: Store, best: tuple[int, str], source: 
     if comparison is not None:
         store.set_reference_finale(comparison)
         loop.observer.event("reference_compared", comparison=comparison)
+
+
+def _against_baseline(loop: Loop, store: Store, best: tuple[int, str]) -> None:
+    """Compare with the vendor's library, called as the workload's baseline.py does."""
+    comparison = loop.compare_now(best, (BASELINE_ID, ""))
+    if comparison is not None:
+        store.set_baseline_finale(comparison)
+        loop.observer.event("baseline_compared", comparison=comparison)
 
 
 def _ray(config: Config) -> AbstractContextManager[Any]:

@@ -13,6 +13,7 @@ from evo.records import (
     CaseResult,
     Compare,
     Comparison,
+    Conditions,
     Device,
     Evaluation,
     Finding,
@@ -24,6 +25,7 @@ from evo.records import (
     Profile,
     Resources,
     Role,
+    Roofline,
     Status,
     Task,
     Trial,
@@ -51,6 +53,7 @@ class Meta:
         finale: the champion beside the initial kernel as given, measured when the search had ended.
         reference: the verdict on the workload's reference.cu; None without one, and until the search has ended.
         reference_finale: the champion beside reference.cu, measured when the search had ended.
+        baseline_finale: the champion beside baseline.py, measured when the search had ended.
     """
 
     config: Config
@@ -63,6 +66,7 @@ class Meta:
     finale: Comparison | None = None
     reference: Evaluation | None = None
     reference_finale: Comparison | None = None
+    baseline_finale: Comparison | None = None
 
 
 @dataclass(frozen=True)
@@ -151,6 +155,7 @@ def to_meta(row: Row) -> Meta:
         finale=_optional(Comparison, row["finale"]),
         reference=_optional(Evaluation, row["reference"]),
         reference_finale=_optional(Comparison, row["reference_finale"]),
+        baseline_finale=_optional(Comparison, row["baseline_finale"]),
     )
 
 
@@ -255,6 +260,8 @@ def _case_row(candidate: int, position: int, case: CaseResult) -> Row:
         "doubts": latency and to_json(latency.doubts),
         "anchor_us": case.anchor_us,
         "config": json.dumps(dict(case.config)),
+        "conditions": case.conditions and to_json(case.conditions),
+        "roofline": case.roofline and to_json(case.roofline),
     }
 
 
@@ -306,6 +313,8 @@ def _to_case(row: Row) -> CaseResult:
         latency=latency,
         anchor_us=row["anchor_us"],
         config=json.loads(row["config"]),
+        conditions=_optional(Conditions, row["conditions"]),
+        roofline=_optional(Roofline, row["roofline"]),
     )
 
 

@@ -168,10 +168,21 @@ _PROFILE = """
 ALTER TABLE evaluations ADD COLUMN profile TEXT;
 """
 
+_BASELINE = """
+ALTER TABLE runs ADD COLUMN baseline_finale TEXT;
+"""
+
+_GPU = """
+ALTER TABLE case_results ADD COLUMN conditions TEXT;
+ALTER TABLE case_results ADD COLUMN roofline TEXT;
+"""
+
 MIGRATIONS: tuple[tuple[str, str], ...] = (
     ("001_first", _FIRST),
     ("002_reference", _REFERENCE),
     ("003_profile", _PROFILE),
+    ("004_baseline", _BASELINE),
+    ("005_gpu", _GPU),
 )
 """(name, SQL script) in the order of application."""
 

@@ -221,6 +221,11 @@ class Store:
         with self._database.transaction():
             self._database.execute("UPDATE runs SET reference_finale = :finale", finale=to_json(finale))
 
+    def set_baseline_finale(self, finale: Comparison) -> None:
+        """Store the champion's comparison with baseline.py, made when the search has ended."""
+        with self._database.transaction():
+            self._database.execute("UPDATE runs SET baseline_finale = :finale", finale=to_json(finale))
+
     def set_config(self, config: Config) -> None:
         """Store the config that a resumed run goes on with; only its budget may differ (the history stays valid)."""
         with self._database.transaction():

@@ -12,7 +12,7 @@ from evaluators.device import Setup
 from evaluators.evaluator import Evaluator
 from evo import workload as workloads
 from evo.config import Timing, Tuning
-from evo.records import Role, Status, Workload
+from evo.records import BASELINE_ID, Role, Status, Workload
 
 pytestmark = pytest.mark.gpu
 
@@ -238,3 +238,23 @@ def test_tuning_finds_a_better_block(scale: Workload) -> None:
     assert found.status is Status.OK, found.message
     assert len({trial.config["BX"] for trial in found.trials}) == 6
     assert dataclasses.asdict(found)["source"] != source
+
+
+@pytest.mark.parametrize("name", [name for name in workloads.names() if workloads.load(name).baseline])
+def test_the_vendors_library_is_measured_beside_a_kernel(name: str) -> None:
+    workload = workloads.load(name)
+    setup = Setup(workload, Timing(), Tuning(trials=0), seed=0, anchor=workload.initial)
+    with Evaluator(CudaDevice(), setup) as made:
+        found = made.compare((0, workload.initial), (BASELINE_ID, ""), 1)
+    assert found.status is Status.OK, found.message
+    assert found.ratio is not None
+    assert 0.01 < found.ratio < 1000
+
+
+def test_a_baseline_that_fails_is_told_in_its_own_words(scale: Workload) -> None:
+    broken = dataclasses.replace(scale, baseline="def baseline(inputs, dims):\n    return {'y': inputs['z']}\n")
+    setup = Setup(broken, Timing(), Tuning(trials=0), seed=0, anchor=scale.initial)
+    with Evaluator(CudaDevice(), setup) as made:
+        found = made.compare((0, scale.initial), (BASELINE_ID, ""), 1)
+    assert found.status is Status.LAUNCH_ERROR
+    assert "baseline.py: KeyError: 'z'" in found.message

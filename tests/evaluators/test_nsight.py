@@ -14,7 +14,7 @@ from evaluators.evaluator import Evaluator
 from evaluators.nsight import counters
 from evo import workload as workloads
 from evo.config import Timing, Tuning
-from evo.records import KernelProfile, Status
+from evo.records import KernelProfile, Role, Status
 from tests.support import nvidia_tools, scale
 from tests.support.numpy_device import NumpyDevice
 from tests.support.processes import alive
@@ -240,3 +240,18 @@ def test_the_real_profiler_tells_what_bounds_a_gemm() -> None:
     assert kernel.registers == verdict.resources["gemm"].registers
     assert sum(kernel.stalls_pct.values()) > 50
     assert kernel.pipes_pct
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("name", workloads.names())
+def test_the_first_kernel_of_every_workload_can_be_replayed(name: str) -> None:
+    from evaluators.cuda import CudaDevice
+
+    workload = workloads.load(name)
+    setup = Setup(workload, Timing(), Tuning(trials=0), seed=0, anchor=workload.initial)
+    with Evaluator(CudaDevice(), setup) as evaluator:
+        lab = evaluator._lab
+        for case in lab.cases(Role.CORRECTNESS, Role.PERFORMANCE):
+            with lab.laid_out(lab.anchor, case, 60.0, lines=case.role is Role.CORRECTNESS) as job:
+                ran = outside.run(replay.command(job), Path(job.folder), 60.0)
+            assert (ran.code, ran.words) == (0, "")

@@ -99,7 +99,7 @@ def test_workloads_and_mutators_are_listed_for_machines(tmp_path):
 def test_doctor_looks_at_everything(tmp_path):
     done = evo("doctor", "--json", cwd=tmp_path)
     findings = {finding["name"]: finding for finding in json.loads(done.stdout)}
-    assert set(findings) == LOOKED_AT
+    assert set(findings) - {"peaks"} == LOOKED_AT  # which only a machine with a GPU has
     assert all(finding["fix"] for finding in findings.values() if finding["state"] == "missing")
     lacking = any(finding["state"] == "missing" for finding in findings.values())
     assert done.returncode == (3 if lacking else 0)

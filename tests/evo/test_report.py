@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from evo.records import REFERENCE_ID, Comparison, Mutate, Status
+from evo.records import REFERENCE_ID, Comparison, Mutate, Roofline, Status
 from evo.report import heatmap, live, progress, show, style, summary, text
 from evo.report.history import History
 from tests.support import histories
@@ -106,6 +106,24 @@ def compared(found: History, ratio: float) -> Comparison:
     return dataclasses.replace(finale(found, ratio).meta.finale, champion=REFERENCE_ID)
 
 
+def beside_vendor(found: History, comparison: Comparison) -> History:
+    """The run with its champion measured beside baseline.py."""
+    return dataclasses.replace(found, meta=dataclasses.replace(found.meta, baseline_finale=comparison))
+
+
+def test_the_vendors_library_is_told_of_also_where_it_is_faster(search):
+    assert summary.summarise(search).baseline is None
+    slower = beside_vendor(finale(search, 0.4), compared(search, 1.6))
+    found = summary.summarise(slower)
+    assert found.baseline.speedup.factor == pytest.approx(1 / 1.6)
+    assert any("vendor's library" in doubt for doubt in found.doubts)
+    assert "baseline.py, the vendor's library: best is 0.6" in written(text.final(slower))
+    broken = dataclasses.replace(compared(search, 1.6), ratio=None, status=Status.LAUNCH_ERROR, message="no CuPy")
+    found = summary.summarise(beside_vendor(finale(search, 0.4), broken))
+    assert found.baseline.speedup is None
+    assert "launch error: no CuPy" in found.baseline.message
+
+
 def test_without_a_reference_kernel_nothing_is_said_of_one(search):
     assert summary.summarise(search).reference is None
     assert "reference.cu" not in written(text.final(search))
@@ -167,6 +185,33 @@ def test_the_table_and_one_sentence_show_the_reference(search):
     shown = written(text.final(found))
     assert "reference.cu µs" in shown
     assert "reference.cu: 500 µs, best is 1.25× (1.19×–1.32×) as fast" in shown
+
+
+def on_a_gpu(found: History) -> History:
+    """The same search with a roofline for every timed case."""
+    roofline = Roofline(100.0, "memory", 0.614, 0.614, 0.02, "fp32")
+    evaluations = {
+        number: dataclasses.replace(
+            verdict,
+            cases=tuple(dataclasses.replace(r, roofline=roofline) if r.latency else r for r in verdict.cases),
+        )
+        for number, verdict in found.evaluations.items()
+    }
+    return dataclasses.replace(found, evaluations=evaluations)
+
+
+def test_on_a_gpu_the_efficiency_stands_in_table_and_summary(search):
+    found = on_a_gpu(search)
+    assert "of peak" in written(text.final(found))
+    assert "61 % memory" in written(text.final(found))
+    assert "61 % memory" in written(show.candidate(found, found.champion))
+    told = json.loads(summary.as_json(summary.summarise(found)))["best"]["rooflines"]["tall 1024"]
+    assert (told["binds"], told["efficiency"]) == ("memory", 0.614)
+
+
+def test_on_the_host_there_is_no_word_of_it(search):
+    assert "of peak" not in written(text.final(search))
+    assert json.loads(summary.as_json(summary.summarise(search)))["best"]["rooflines"] == {}
 
 
 def test_a_gpu_raises_no_doubt_about_a_cpu():

@@ -232,6 +232,7 @@ BAD_WORKLOADS = [
     ),
     (W, "description:", "\tdescription:", "line 1: expected YAML"),
     (W, "flops: N", "deterministic: 1\nflops: N", "key 'deterministic': expected true or false, found 1"),
+    (W, "flops: N", "certified_floor: yes please\nflops: N", "key 'certified_floor': expected true or false"),
     (K, "block: 32", "block: 2048", "initial.cu: launch header, line 2, key 'block': expected block.x from 1 to 1024"),
     (K, "block: 32", "blok: 32", "initial.cu: launch header"),
     (K, "const float* x", "float* x", "kernel 'shift': expected a const pointer for the input 'x', found 'float * x'"),
@@ -239,6 +240,13 @@ BAD_WORKLOADS = [
     (K, "float* out", "float out", "expected a pointer for 'out', found the parameter 'float out'"),
     (K, ", float shift)", ")", "expected 4 arguments, as shift declares, found 5"),
 ]
+
+
+def test_a_floor_is_certified_by_the_workload_alone(folder: Path) -> None:
+    assert not workloads.load(str(folder)).certified_floor
+    text = (folder / "workload.yaml").read_text()
+    (folder / "workload.yaml").write_text(text + "certified_floor: true\n")
+    assert workloads.load(str(folder)).certified_floor
 
 
 @pytest.mark.parametrize(("file", "old", "new", "message"), BAD_WORKLOADS, ids=[row[3][:60] for row in BAD_WORKLOADS])

@@ -4,7 +4,7 @@ import dataclasses
 
 import pytest
 
-from evo.records import CaseResult, Evaluation, Finding, KernelProfile, Profile, Role, Status, Trial
+from evo.records import CaseResult, Evaluation, Finding, KernelProfile, Profile, Role, Roofline, Status, Trial
 from mutators import feedback, profiles
 from mutators.fences import blocks, outside
 from tests.support.mutation import BROKEN, NAIVE, WORKLOAD, accepted, rejected
@@ -145,6 +145,21 @@ def test_freeing_of_hidden_cases_leaves_the_rest_alone() -> None:
     assert [result.case for result in public.cases] == ["small", "square"]
     assert dataclasses.replace(public, cases=evaluation.cases) == evaluation
     assert feedback.without_hidden(public) == public
+
+
+def test_a_roofline_is_told_in_its_cases_line() -> None:
+    evaluation = accepted(1, 1500.0)
+    roofline = Roofline(300.0, "memory", 0.61, 0.61, 0.03, "fp32")
+    cases = tuple(
+        dataclasses.replace(result, roofline=roofline) if result.latency else result for result in evaluation.cases
+    )
+    text = described(dataclasses.replace(evaluation, cases=cases))
+    (line,) = (row for row in text.split("\n") if "binds" in row)
+    assert line.startswith("- square")
+    assert (
+        "61 % of memory bandwidth and 3 % of the FP32 rate, as measured on this device; memory bandwidth binds" in line
+    )
+    assert "binds" not in described(evaluation)
 
 
 GEMM = KernelProfile(
