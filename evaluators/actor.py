@@ -82,6 +82,7 @@ class RayBuilder:
 
         self._device = device
         self._avoid = avoid
+        self.workers = max(1, int(ray.cluster_resources().get("CPU", 1) / num_cpus))
         options: dict[str, Any] = {"scheduling_strategy": on_this_machine()} if here else {}
         self._task: Any = ray.remote(num_cpus=num_cpus, max_retries=1, **options)(compile_task)
 

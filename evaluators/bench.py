@@ -250,7 +250,8 @@ class Bench:
         return replace(outcome, status=status, message=why, error=error)
 
     def _outputs(self, folder: Path, case: Case, suffix: str) -> dict[str, Array]:
-        return {p.name: _read(folder, p, case, suffix) for p in self._workload.outputs}
+        read = _read if self._shared is None else _map
+        return {p.name: read(folder, p, case, suffix) for p in self._workload.outputs}
 
     def _changed_input(self, folder: Path, data: CaseData, unchanged: Sequence[str]) -> str:
         """Say which input came back changed, or return ""."""
@@ -267,8 +268,13 @@ class Bench:
     def _compare(self, outputs: Mapping[str, Array], case: Case, data: CaseData) -> tuple[Status, str, float]:
         worst = 0.0
         for parameter in self._workload.outputs:
+            got = outputs[parameter.name]
+            known = data.accepted.get(parameter.name)
+            if known is not None and _same_bits(got, known[0]):
+                worst = max(worst, known[1])
+                continue
             verdict = compare_output(
-                outputs[parameter.name],
+                got,
                 data.expected.values[parameter.name],
                 data.expected.scale.get(parameter.name),
                 _tolerance(self._workload, parameter.name),
@@ -278,6 +284,7 @@ class Bench:
             worst = max(worst, verdict.error)
             if not verdict.ok:
                 return Status.WRONG_ANSWER, f"output {parameter.name}: {verdict.message}", worst
+            data.accepted[parameter.name] = (got.copy(), verdict.error)
         return Status.OK, "", worst
 
 
@@ -314,6 +321,15 @@ def _read(folder: Path, parameter: Parameter, case: Case, suffix: str) -> Array:
     return np.frombuffer(content, parameter.dtype).reshape(workloads.shape(parameter, case))
 
 
+def _map(folder: Path, parameter: Parameter, case: Case, suffix: str) -> Array:
+    """Map what a trusted child has left, instead of reading it; else as `_read`."""
+    path, nbytes = folder / f"{parameter.name}{suffix}", _nbytes(parameter, case)
+    if path.stat().st_size != nbytes:
+        raise OSError(f"{path.name}: expected a file of {nbytes} bytes, found {path.stat().st_size}")
+    content = np.memmap(path, np.uint8, "r", shape=(nbytes,)) if nbytes else np.empty(0, np.uint8)
+    return content.view(parameter.dtype).reshape(workloads.shape(parameter, case))
+
+
 def _read_bytes(path: Path, nbytes: int) -> bytes:
     """Read what the child left of a buffer; a link, a pipe or another size is refused with `OSError`."""
     descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -322,6 +338,10 @@ def _read_bytes(path: Path, nbytes: int) -> bytes:
         if not stat.S_ISREG(found.st_mode) or found.st_size != nbytes:
             raise OSError(f"{path.name}: expected a file of {nbytes} bytes, found {found.st_size}")
         return file.read(nbytes)
+
+
+def _same_bits(one: Array, other: Array) -> bool:
+    return np.array_equal(_as_bytes(one), _as_bytes(other))
 
 
 def _as_bytes(array: Array) -> NDArray[np.uint8]:

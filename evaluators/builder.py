@@ -26,9 +26,8 @@ class LocalBuilder:
 
     def __init__(self, device: DevicePlugin, workers: int | None = None, avoid: int | None = None) -> None:
         self._device = device
-        self._pool = ThreadPoolExecutor(
-            workers or len(_cores_but(avoid)), "compile", initializer=step_aside, initargs=(avoid,)
-        )
+        self.workers = workers or len(_cores_but(avoid))
+        self._pool = ThreadPoolExecutor(self.workers, "compile", initializer=step_aside, initargs=(avoid,))
 
     def submit(self, request: CompileRequest) -> Future[Binary]:
         """Queue one build."""
@@ -68,6 +67,7 @@ class Programs:
         self._workload = workload
         self._device = device
         self._builder = builder
+        self.workers = builder.workers
         self._builds: dict[tuple[object, ...], Future[Binary]] = {}
 
     def plan(self, case: Case, config: Config | None = None) -> LaunchPlan:

@@ -26,7 +26,13 @@ from evo.records import (
 
 
 class Builder(Protocol):
-    """Turns requests into binaries somewhere else: threads, or Ray tasks."""
+    """Turns requests into binaries somewhere else: threads, or Ray tasks.
+
+    Attributes:
+        workers: how many it builds at once.
+    """
+
+    workers: int
 
     def submit(self, request: CompileRequest) -> Future[Binary]:
         """Queue one build. The future never raises for what a candidate does: that is a status of the binary."""

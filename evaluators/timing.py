@@ -64,6 +64,7 @@ class Rules:
         least: fewest, however slow the kernel is.
         budget_s: wall time after which no further samples are asked for.
         abandon_us: a median above this ends the measurement after its first round.
+        rounds: jobs that the samples of a kernel are spread over whose latency is roughly known.
     """
 
     warmup: int
@@ -72,6 +73,7 @@ class Rules:
     least: int
     budget_s: float
     abandon_us: float = math.inf
+    rounds: int = 3
 
     def warmups(self, guess_us: float | None) -> int:
         """Return how many launches warm a kernel up that takes about `guess_us`; one where nobody knows."""
@@ -127,7 +129,7 @@ def measure(shoot: Callable[[int, int], S], rules: Rules, guess_us: float | None
     samples: tuple[float, ...] = ()
     walls: tuple[float, ...] = ()
     spent_s = 0.0
-    count = _first_round(rules, guess_us)
+    count = first_round(rules, guess_us)
     while True:
         shot = shoot(rules.warmups(guess_us), count)
         spent_s += shot.wall_s
@@ -140,11 +142,12 @@ def measure(shoot: Callable[[int, int], S], rules: Rules, guess_us: float | None
             return Measurement(samples, walls, spent_s, shot)
 
 
-def _first_round(rules: Rules, guess_us: float | None) -> int:
+def first_round(rules: Rules, guess_us: float | None) -> int:
+    """Return how many samples the first job takes of a kernel whose latency is about `guess_us`, where it is known."""
     if guess_us is None:
         return rules.least
-    fitting = int(rules.budget_s * 1e6 / 3 / max(guess_us, 0.1))
-    return max(rules.least, min(fitting, rules.launches // 3))
+    fitting = int(rules.budget_s * 1e6 / rules.rounds / max(guess_us, 0.1))
+    return max(rules.least, min(fitting, rules.launches // rules.rounds))
 
 
 def _next_round(rules: Rules, samples: Sequence[float], spent_s: float) -> int:

@@ -26,8 +26,8 @@ TRIAL_LAUNCHES = 2
 """Timed launches that a configuration gets however slow it is."""
 RETRIAL_S = 0.2
 """Wall time for a winner, and for the configuration that it would replace, on fresh inputs."""
-AHEAD = 4
-"""Configurations that are built while others are timed."""
+AHEAD_SHARE = 0.25
+"""Share of the trials that may be built before their forerunners are timed: the model has not heard of those."""
 TRIES = 3
 """How many of a case's best configurations may fail validation before the old one is kept."""
 FRESH = 4
@@ -80,8 +80,10 @@ class _Tuning:
         tuner = Tuner(header.tune, tuple(self.cases), self._valid, setup.tuning.trials, setup.seed, first=first)
         self._lab.supervisor.settle()
         ahead: deque[Config] = deque()
+        most = 2 * self._programs.workers
+        most = most if tuner.exhaustive else min(most, max(2, int(AHEAD_SHARE * setup.tuning.trials)))
         while True:
-            for proposed in tuner.ask(AHEAD - len(ahead)):
+            for proposed in tuner.ask(most - len(ahead)):
                 self._build(proposed)
                 ahead.append(proposed)
             if not ahead:
@@ -119,13 +121,15 @@ class _Tuning:
 
     def _try_on(self, case: Case, config: Config, threshold_us: float | None) -> float | None:
         """Time a configuration on a case and record the trial; None where it failed."""
-        rules = self._rules(TRIAL_S, TRIAL_LAUNCHES, threshold_us)
-        limit_s = self._limit_s(case, rules.least, threshold_us)
-        taken = self._lab.time(self._programs, case, rules, config=config, limit_s=limit_s)
+        guess_us = self._best_us.get(case.name)
+        rules = replace(self._rules(TRIAL_S, TRIAL_LAUNCHES, threshold_us), rounds=1)
+        launches = 1 + timing.first_round(rules, guess_us)
+        limit_s = self._limit_s(case, launches, threshold_us)
+        taken = self._lab.time(self._programs, case, rules, config=config, guess_us=guess_us, limit_s=limit_s)
         if taken.failed is not None:
             self.trials.append(Trial(case.name, config, taken.failed.status, message=taken.failed.message))
             stopped = taken.failed.status is Status.TIMEOUT and case.name in self._best_us
-            return limit_s * 1e6 / (1 + rules.least) if stopped else None
+            return limit_s * 1e6 / launches if stopped else None
         if threshold_us is not None and taken.median_us > threshold_us:
             message = f"abandoned: slower than {threshold_us:.4g} µs"
             self.trials.append(Trial(case.name, config, Status.OK, message=message))
@@ -134,12 +138,12 @@ class _Tuning:
             self._best_us[case.name] = min(taken.median_us, self._best_us.get(case.name, taken.median_us))
         return taken.median_us
 
-    def _limit_s(self, case: Case, least: int, threshold_us: float | None) -> float:
-        """Return how long a job may take: twice its fewest launches, each as slow as is of any use."""
+    def _limit_s(self, case: Case, launches: int, threshold_us: float | None) -> float:
+        """Return how long a job may take: twice so many launches, each as slow as is of any use."""
         if threshold_us is None and case.name not in self._best_us:
             return CORRECTNESS_TIMEOUT_S
         slowest_us = HOPELESS * self._best_us[case.name] if threshold_us is None else threshold_us
-        return START_S + 2e-6 * slowest_us * (1 + least)
+        return START_S + 2e-6 * slowest_us * launches
 
     def _rules(self, budget_s: float, least: int, abandon_us: float | None = None) -> timing.Rules:
         rules = timing.rules(self._lab.setup.timing, budget_s, least)

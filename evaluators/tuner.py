@@ -10,6 +10,7 @@ import itertools
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TypeGuard
 
 import numpy as np
 import optuna
@@ -32,6 +33,8 @@ ABANDON_AFTER = 5
 RANKED_SHARE = 0.25
 """The fastest share of configurations is never abandoned: TPE models it apart from the rest."""
 
+SMALL = 16
+"""A space of at most so many points per trial is looked through for its valid ones, which may all be tried."""
 PROBES = 512
 """Random points whose validity is checked beforehand, to learn the ranges worth wishing for; about 10 ms a case."""
 
@@ -59,6 +62,9 @@ class Tuner:
         first: configurations to try before any other: the header's defaults, what was best for a parent. One that
             names other tunables or values is passed over.
         block: tunables whose product is the block's size; None takes the powers of two named BX, BLOCK_Y, ….
+
+    Attributes:
+        exhaustive: every valid configuration will be tried, in random order, so that no study is asked or told.
     """
 
     def __init__(
@@ -78,12 +84,16 @@ class Tuner:
         self._queue = list(self._space.first)
         self._valid = valid
         self._left = trials
+        self.exhaustive = False
         self._model_from = trials - min(STARTUP_TRIALS, math.ceil(STARTUP_SHARE * trials))
         self._untried = np.ones(self._space.size, dtype=bool)
         self._cases = {case: _Case(self._space, int(self._rng.integers(2**31))) for case in cases}
         for name, case in self._cases.items():
             probes = self._rng.permutation(self._space.size)[:PROBES]
             case.narrow([int(row) for row in probes if self._permits(name, int(row))])
+        if self._space.size <= SMALL * trials:
+            valid_rows = sum(self._permitted(row) for row in range(self._space.size))
+            self.exhaustive = valid_rows <= trials
         self._turns = itertools.cycle(cases)
         self._pending: dict[_Row, dict[str, int]] = {}
 
@@ -101,9 +111,8 @@ class Tuner:
                 break
             self._left -= 1
             self._untried[row] = False
-            self._pending[row] = {
-                name: case.start(row) for name, case in self._cases.items() if self._permits(name, row)
-            }
+            permitting = [(name, case) for name, case in self._cases.items() if self._permits(name, row)]
+            self._pending[row] = {name: 0 if self.exhaustive else case.start(row) for name, case in permitting}
             batch.append(self._space.config(row))
         return batch
 
@@ -122,7 +131,9 @@ class Tuner:
         if row is None or row not in self._pending:
             raise ValueError(f"expected a configuration that was asked and not yet told, found {dict(config)}")
         for name, trial in self._pending.pop(row).items():
-            self._cases[name].finish(trial, row, latencies.get(name))
+            self._cases[name].note(row, latencies.get(name))
+            if not self.exhaustive:
+                self._cases[name].finish(trial, latencies.get(name))
 
     def best(self, case: str) -> tuple[dict[str, int], float] | None:
         """Return the fastest configuration told for a case, with its latency, or None where none worked."""
@@ -149,7 +160,7 @@ class Tuner:
             row = self._queue.pop(0)
             if self._untried[row] and self._permitted(row):
                 return row
-        if self._left > self._model_from:
+        if self.exhaustive or self._left > self._model_from:
             untried = self._rng.permutation(np.flatnonzero(self._untried))
             return next((int(row) for row in untried if self._permitted(int(row))), None)
         for name in itertools.islice(self._turns, len(self._cases)):
@@ -270,12 +281,19 @@ class _Case:
         ranges = zip(self._low.tolist(), self._high.tolist(), strict=True)
         return {str(axis): IntDistribution(low, high) for axis, (low, high) in enumerate(ranges)}
 
-    def finish(self, trial: int, row: _Row, latency: float | None) -> None:
-        if latency is None or not 0.0 < latency < math.inf:
+    def note(self, row: _Row, latency: float | None) -> None:
+        if _counts(latency):
+            self.told[row] = latency
+
+    def finish(self, trial: int, latency: float | None) -> None:
+        if _counts(latency):
+            self._study.tell(trial, math.log(latency))
+        else:
             self._study.tell(trial, state=TrialState.FAIL)
-            return
-        self.told[row] = latency
-        self._study.tell(trial, math.log(latency))
+
+
+def _counts(latency: float | None) -> TypeGuard[float]:
+    return latency is not None and 0.0 < latency < math.inf
 
 
 def _block_tunables(tune: Mapping[str, Sequence[int]]) -> list[str]:

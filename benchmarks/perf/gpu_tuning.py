@@ -14,7 +14,7 @@ between guard pages and validate every timed job once more on secret inputs.
 
 `--stand-in` runs our side on a device that takes no time, and `--profile` shows where the parent spends it.
 
-usage: PYTHONPATH=. python3 benchmarks/perf/gpu_tuning.py [--rounds 2] [--seconds 500] [--ahead N] [--json FILE]
+usage: PYTHONPATH=. python3 benchmarks/perf/gpu_tuning.py [--rounds 2] [--seconds 500] [--json FILE]
 """
 
 from __future__ import annotations
@@ -250,8 +250,6 @@ def secret_salts() -> range:
 
 def ours(arguments: argparse.Namespace, tell: Callable[[dict[str, Any]], None]) -> None:
     told: dict[str, Any] = {}
-    if arguments.ahead:
-        trials.AHEAD = arguments.ahead
     with ready_lab(arguments, told, Timing(launches=ITERATIONS)) as lab:
         spent = watch(lab)
         profile = cProfile.Profile()
@@ -273,7 +271,6 @@ def ours(arguments: argparse.Namespace, tell: Callable[[dict[str, Any]], None]) 
         "variants": len(right),
         "wall_s": wall_s,
         "rate": len(right) / wall_s,
-        "ahead": trials.AHEAD,
         "launches": spent.launches / max(len(right), 1),
         "jobs": spent.jobs,
         "seconds": spent.seconds,
@@ -396,7 +393,7 @@ def child(name: str, arguments: argparse.Namespace, left_s: float, *more: object
         caches = {"XDG_CACHE_HOME": f"{folder}/cache", "CUPY_CACHE_DIR": f"{folder}/cupy", "CUDA_CACHE_DISABLE": "1"}
         Path(caches["XDG_CACHE_HOME"]).mkdir()
         told = Path(folder) / "told.json"
-        given = ["--child", name, "--told", told, "--size", arguments.size, "--ahead", arguments.ahead, *more]
+        given = ["--child", name, "--told", told, "--size", arguments.size, *more]
         given += ["--stand-in"] * arguments.stand_in + ["--profile"] * arguments.profile
         well, output = run_child(__file__, given, left_s, caches)
         found: dict[str, Any] = json.loads(told.read_text()) if told.exists() else {}
@@ -492,7 +489,6 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=500.0, help="limit of everything together")
     parser.add_argument("--steps", nargs="+", choices=STEPS, default=STEPS)
     parser.add_argument("--size", type=int, default=2048)
-    parser.add_argument("--ahead", type=int, default=0, help="builds ahead of timing instead of the house's own number")
     parser.add_argument("--stand-in", action="store_true", help="no GPU: our side's own work")
     parser.add_argument("--profile", action="store_true", help="profile our side's parent")
     parser.add_argument("--json", type=Path)

@@ -123,17 +123,28 @@ def nvrtc() -> Finding:
 
 
 def gpu() -> Finding:
-    """An NVIDIA driver, and CuPy for it."""
+    """An NVIDIA driver, and the packages that use it."""
     version = driver_cuda_version()
     if version is None:
         return Finding(
             "gpu", "optional", "no NVIDIA driver: searches run on the host device, whose latencies are the CPU's"
         )
     major = version // 1000
-    if importlib.util.find_spec("cupy") is None:
+    missing = [package for module, package in _GPU_PACKAGES.items() if not _is_there(module)]
+    if missing:
         fix = f"pip install 'kernel-evo[cuda{min(max(major, 12), 13)}]'"
-        return Finding("gpu", "optional", f"driver for CUDA {major}, but no CuPy", fix)
-    return Finding("gpu", "ok", f"driver for CUDA {major}, CuPy installed")
+        return Finding("gpu", "optional", f"driver for CUDA {major}, but no {' and no '.join(missing)}", fix)
+    return Finding("gpu", "ok", f"driver for CUDA {major}, with all that the device `cuda` needs")
+
+
+_GPU_PACKAGES = {"cuda.bindings": "cuda-bindings", "pynvml": "nvidia-ml-py", "cupy": "CuPy"}
+
+
+def _is_there(module: str) -> bool:
+    try:
+        return importlib.util.find_spec(module) is not None
+    except ModuleNotFoundError:  # of the package around it
+        return False
 
 
 def peaks() -> Finding:

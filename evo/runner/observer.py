@@ -12,8 +12,8 @@ class Observer(Protocol):
     `replied` (task, reply), `proposed` (candidate), `screened` (candidate, screened), `evaluated` (candidate,
     evaluation), `no_proposal` (task, status, note), `compared` (comparison), `champion` (candidate, ratio),
     `not_profiled` (message), `evaluator_lost` (message), `draining` (reason, open), `interrupted` (open), `finale`
-    (comparison), `reference` (evaluation), `reference_compared` (comparison), `baseline_compared` (comparison), `stopped`
-    (result).
+    (comparison), `reference` (evaluation), `reference_compared` (comparison), `baseline_compared` (comparison),
+    `stopped` (result).
     """
 
     def event(self, kind: str, **facts: Any) -> None:

@@ -226,11 +226,13 @@ def test_a_configuration_that_hangs_is_stopped_soon_and_not_tried_on_other_cases
     assert [trial.status for trial in stuck] == [Status.TIMEOUT]
     found = re.fullmatch(r"not finished within (.*) s", stuck[0].message)
     assert found
-    assert float(found[1]) < 0.5, "no launch of this kernel takes 3 ms"
+    assert float(found[1]) < 0.6, "a trial may take 50 ms, and five times as long is hopeless"
 
 
 class Builds:
     """Builds at once, and remembers what was asked."""
+
+    workers = 1
 
     def __init__(self) -> None:
         self.asked: list[CompileRequest] = []
