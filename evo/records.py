@@ -424,6 +424,9 @@ class Job:
             their own and are left in `<buffer>.secret`.
         secret_at: index of that run among the timed ones.
         call: what is run instead of a program.
+        digest_key: a secret of the parent's: a child that no candidate can reach says with it, in few bytes, what the
+            outputs hold.
+        accepted: file of an output -> digest of bytes that the parent has found right: such a file need not be left.
     """
 
     folder: str
@@ -442,6 +445,8 @@ class Job:
     secret: tuple[Buffer, ...] = ()
     secret_at: int = 0
     call: Call | None = None
+    digest_key: int = 0
+    accepted: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -478,6 +483,7 @@ class JobResult:
         samples_us: latency of each timed run, by the child's clock.
         wall_us: of each timed run, by the parent's clock (an upper bound of the child's); () where not taken.
         unchanged: inputs that a child which no candidate can reach has compared itself; they have no `.out`.
+        digests: file of an output -> what it holds, or would hold; see `Job.digest_key`.
         doubts: why the latencies deserve distrust.
         conditions: of a GPU.
         spent: the child can run no further job (a sticky error of its CUDA context), so that another takes over. The
@@ -492,6 +498,7 @@ class JobResult:
     samples_us: tuple[float, ...] = ()
     wall_us: tuple[float, ...] = ()
     unchanged: tuple[str, ...] = ()
+    digests: Mapping[str, str] = field(default_factory=dict)
     doubts: tuple[str, ...] = ()
     conditions: Conditions | None = None
     spent: bool = False

@@ -100,6 +100,13 @@ class Buffers:
             is not None
         )
 
+    def digests(self, names: Iterable[str], key: int, deadline: float) -> dict[str, str]:
+        """Return what buffers hold, in few bytes; see `Gpu.digest`."""
+        return {
+            name: self._gpu.digest(self._all[name].address, self._all[name].buffer.nbytes, key, deadline)
+            for name in names
+        }
+
     def leave(self, names: Iterable[str], folder: Path, suffix: str) -> None:
         """Write buffers to `<name><suffix>` in a folder."""
         for name in names:

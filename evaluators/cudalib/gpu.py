@@ -26,7 +26,17 @@ from evo.records import Buffer, CompileRequest, Status
 
 SCRUBS = {1 << 10: "scrub_local_1k", 16 << 10: "scrub_local_16k"}
 """Bytes of local memory per thread -> what overwrites them."""
-KERNELS = ("block_stream", "nothing", "copy", "first_difference", "spoilt", "scrub_shared", "spin", *SCRUBS.values())
+KERNELS = (
+    "block_stream",
+    "nothing",
+    "copy",
+    "first_difference",
+    "digest",
+    "spoilt",
+    "scrub_shared",
+    "spin",
+    *SCRUBS.values(),
+)
 """Of `support.cu`."""
 
 BLOCK_NS = 500_000_000
@@ -43,6 +53,7 @@ STEADY = 0.01
 _SPIN_NS = 10_000_000
 _POLL_S = 0.005
 """A wait that is longer no longer needs the host's full attention."""
+_NOWHERE = (1 << 64) - 1
 _FIFO_BYTES = 1 << 16
 _HEAP_BYTES = 1 << 12
 
@@ -202,7 +213,14 @@ class Gpu:
     def first_difference(self, one: int, other: int, nbytes: int, deadline: float) -> int | None:
         """Return the index of the first byte in which two pieces of memory differ, or None."""
         arguments = (np.uint64(one), np.uint64(other), np.uint64(nbytes))
-        return self._noted("first_difference", arguments, deadline)[0]
+        first, _ = self._noted("first_difference", arguments, deadline)
+        return None if first == _NOWHERE else first
+
+    def digest(self, address: int, nbytes: int, key: int, deadline: float) -> str:
+        """Return 32 hexadecimal digits that depend on every byte; who does not know the key cannot forge them."""
+        arguments = (np.uint64(address), np.uint64(nbytes), np.uint64(key))
+        found = self._noted("digest", arguments, deadline, before=(0, 0))
+        return "".join(f"{int(part):016x}" for part in found)
 
     def spoilt(self, address: int, begin: int, end: int, word: int, deadline: float) -> tuple[int, int] | None:
         """Return the first and last index in [begin, end) at which memory no longer repeats a word, or None."""
@@ -210,17 +228,24 @@ class Gpu:
             return None
         arguments = (np.uint64(address), np.uint64(begin), np.uint64(end), np.uint32(word))
         first, last = self._noted("spoilt", arguments, deadline, np.uint64(int(self._notes) + 8))
-        return None if first is None else (first, last)
+        return None if first == _NOWHERE else (first, last)
 
-    def _noted(self, kernel: str, arguments: tuple[Any, ...], deadline: float, *more: Any) -> tuple[int | None, int]:
-        nothing = np.array([np.iinfo(np.uint64).max, 0], np.uint64)
-        found = np.empty_like(nothing)
-        call(cu.cuMemcpyHtoDAsync(self._notes, nothing.ctypes.data, nothing.nbytes, self.stream))
+    def _noted(
+        self,
+        kernel: str,
+        arguments: tuple[Any, ...],
+        deadline: float,
+        *more: Any,
+        before: tuple[int, int] = (_NOWHERE, 0),
+    ) -> tuple[int, int]:
+        """Run a kernel that leaves two words in the notes, which hold `before` at first; return them."""
+        found = np.array(before, np.uint64)
+        call(cu.cuMemcpyHtoDAsync(self._notes, found.ctypes.data, found.nbytes, self.stream))
         blocks = 4 * self.facts.num_sms
         self.launch(kernel, blocks, 256, *arguments, np.uint64(int(self._notes)), *more)
         self.finish(deadline)
         call(cu.cuMemcpyDtoH(found.ctypes.data, self._notes, found.nbytes))
-        return (None if found[0] == nothing[0] else int(found[0])), int(found[1])
+        return int(found[0]), int(found[1])
 
     def warm(self) -> None:
         """Bring the clocks of a GPU that was idle to where they stay under load."""

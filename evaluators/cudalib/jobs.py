@@ -198,7 +198,8 @@ class _Run:
             only.queue()
             self._gpu.finish(self._deadline)
             self._check_bounds(only)
-        return JobResult(Status.OK, unchanged=self._leave(only, ".out"))
+        unchanged, digests = self._leave(only, ".out")
+        return JobResult(Status.OK, unchanged=unchanged, digests=digests)
 
     # --- latencies --------------------------------------------------------------------------------------------------
 
@@ -212,10 +213,17 @@ class _Run:
         samples, now = self._samples(floor_us)
         for chosen in self._sets:
             self._check_bounds(chosen)
-        unchanged = self._leave(self._sets[0], ".out")
+        unchanged, digests = self._leave(self._sets[0], ".out")
         for hidden in self._sets[1:]:
-            self._leave(hidden, ".secret")
-        return JobResult(Status.OK, samples_us=samples, unchanged=unchanged, doubts=tuple(self._doubts), conditions=now)
+            digests |= self._leave(hidden, ".secret")[1]
+        return JobResult(
+            Status.OK,
+            samples_us=samples,
+            unchanged=unchanged,
+            digests=digests,
+            doubts=tuple(self._doubts),
+            conditions=now,
+        )
 
     def _warm_up(self, chosen: _Set) -> None:
         for _ in range(max(1, self._job.warmup)):  # at least one: whatever a first launch sets up is set up here
@@ -268,15 +276,18 @@ class _Run:
             message = "; ".join(finding.message for finding in findings)
             raise _Wrong(JobResult(Status.UNSAFE, message, findings))
 
-    def _leave(self, chosen: _Set, suffix: str) -> tuple[str, ...]:
-        """Write what the parent must see and return the inputs that it need not."""
+    def _leave(self, chosen: _Set, suffix: str) -> tuple[tuple[str, ...], dict[str, str]]:
+        """Write what the parent must see; return the inputs that it need not, and what the outputs hold."""
         chosen.collect()
         changed = chosen.buffers.changed(time.monotonic() + CHECK_S)
         parameters = [buffer for buffer in self._job.buffers if buffer.name not in self._job.plan.workspaces]
         inputs = {buffer.name for buffer in parameters if buffer.direction is Direction.IN}
-        names = [buffer.name for buffer in parameters if buffer.name not in inputs - changed]
-        chosen.buffers.leave(names, Path(self._job.folder), suffix)
-        return tuple(sorted(inputs - changed))
+        outputs = [buffer.name for buffer in parameters if buffer.name not in inputs]
+        held = chosen.buffers.digests(outputs, self._job.digest_key, time.monotonic() + CHECK_S)
+        digests = {f"{name}{suffix}": digest for name, digest in held.items()}
+        new = [name for name in outputs if self._job.accepted.get(f"{name}{suffix}") != held[name]]
+        chosen.buffers.leave([*new, *inputs & changed], Path(self._job.folder), suffix)
+        return tuple(sorted(inputs - changed)), digests
 
 
 @contextlib.contextmanager

@@ -48,6 +48,38 @@ extern "C" __global__ void first_difference(const unsigned char* a, const unsign
         if (a[i] != b[i]) atomicMin(first, i);
 }
 
+// A weight that nobody can tell who does not know the key (splitmix64, Steele et al., OOPSLA 2014).
+__device__ u64 weight(u64 key, u64 i) {
+    u64 z = key + (i + 1) * 0x9e3779b97f4a7c15ull;
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebull;
+    return z ^ (z >> 31);
+}
+
+// sums[0], sums[1] += the words of memory, each times a weight of its own (multilinear hashing, Carter and Wegman 1979).
+extern "C" __global__ void digest(const unsigned char* memory, u64 nbytes, u64 key, u64* sums) {
+    const bool wide = ((u64)memory & 3) == 0;
+    const u64 words = wide ? nbytes / 4 : 0;
+    u64 one = 0, other = 0;
+    for (u64 i = thread(); i < words; i += threads()) {
+        const u64 word = ((const u32*)memory)[i];
+        one += weight(key, 2 * i) * (word + 1);
+        other += weight(key, 2 * i + 1) * (word + 1);
+    }
+    for (u64 i = 4 * words + thread(); i < nbytes; i += threads()) {
+        one += weight(~key, 2 * i) * (memory[i] + 1ull);
+        other += weight(~key, 2 * i + 1) * (memory[i] + 1ull);
+    }
+    for (int delta = 16; delta > 0; delta /= 2) {
+        one += __shfl_down_sync(0xffffffffu, one, delta);
+        other += __shfl_down_sync(0xffffffffu, other, delta);
+    }
+    if (threadIdx.x % 32 == 0) {
+        atomicAdd(sums, one);
+        atomicAdd(sums + 1, other);
+    }
+}
+
 // first[0] = least, last[0] = greatest index in [begin, end) at which memory no longer repeats the 16-bit word.
 extern "C" __global__ void spoilt(const unsigned char* memory, u64 begin, u64 end, u32 word, u64* first, u64* last) {
     for (u64 i = begin + thread(); i < end; i += threads()) {

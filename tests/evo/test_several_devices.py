@@ -89,7 +89,7 @@ def test_fixed_order_gives_the_same_lineage_on_two_gpus_as_on_one(tmp_path):
 def test_a_dead_evaluator_is_replaced_and_who_kills_two_is_to_blame(tmp_path):
     notes, run = tmp_path / "notes", tmp_path / "run"
     notes.mkdir()
-    deaths = {"EVO_TEST_DIES": "0.1", "EVO_TEST_DIES_ONCE": "0.25", "EVO_TEST_NOTES": str(notes)}
+    deaths = {"EVO_TEST_DIES": "0.1", "EVO_TEST_DIES_ONCE": "0.5", "EVO_TEST_NOTES": str(notes)}
     said = search(run, 2, deaths, budget=evaluations(24))
     found = Counter(statuses(run))
     once = len(list(notes.iterdir()))
