@@ -5,7 +5,7 @@ VENV := .venv
 PYTEST := $(VENV)/bin/python -m pytest -q -n 2 --dist loadfile
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-long lint clean
+.PHONY: help demo test test-long test-gpu lint clean
 
 help:  ## this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 14
@@ -18,6 +18,9 @@ test: $(VENV)/.ready-dev  ## the tests
 
 test-long: $(VENV)/.ready-dev  ## the tests, the long ones included
 	$(PYTEST) -m "not gpu and not local_llm"
+
+test-gpu: $(VENV)/.ready-dev  ## what needs an NVIDIA GPU: tests, red team, figures; a report in gpu-report/
+	$(VENV)/bin/python benchmarks/gpu_report.py gpu-report --seconds 1200
 
 lint: $(VENV)/.ready-dev  ## ruff, mypy and the layers
 	$(VENV)/bin/ruff check .

@@ -22,6 +22,8 @@ Fault = tuple[Status, str]
 
 TRIAL_S = 0.05
 """Wall time for one configuration on one case: enough to rank, since winners are measured again."""
+TRIAL_WARMUP = 2
+"""Untimed launches: hundreds of trials in a row keep a device warm."""
 TRIAL_LAUNCHES = 2
 """Timed launches that a configuration gets however slow it is."""
 RETRIAL_S = 0.2
@@ -122,7 +124,8 @@ class _Tuning:
     def _try_on(self, case: Case, config: Config, threshold_us: float | None) -> float | None:
         """Time a configuration on a case and record the trial; None where it failed."""
         guess_us = self._best_us.get(case.name)
-        rules = replace(self._rules(TRIAL_S, TRIAL_LAUNCHES, threshold_us), rounds=1)
+        rules = self._rules(TRIAL_S, TRIAL_LAUNCHES, threshold_us)
+        rules = replace(rules, rounds=1, warmup=min(TRIAL_WARMUP, rules.warmup))
         launches = 1 + timing.first_round(rules, guess_us)
         limit_s = self._limit_s(case, launches, threshold_us)
         taken = self._lab.time(self._programs, case, rules, config=config, guess_us=guess_us, limit_s=limit_s)

@@ -208,8 +208,8 @@ class _Run:
         self._gpu.warm()
         floor_us = self._gpu.floor_us(self._flush)
         self._deadline = time.monotonic() + self._job.timeout_s
-        for chosen in self._sets:
-            self._warm_up(chosen)
+        for chosen, launches in zip(self._sets, (self._job.warmup, 1), strict=False):
+            self._warm_up(chosen, launches)
         samples, now = self._samples(floor_us)
         for chosen in self._sets:
             self._check_bounds(chosen)
@@ -225,8 +225,8 @@ class _Run:
             conditions=now,
         )
 
-    def _warm_up(self, chosen: _Set) -> None:
-        for _ in range(max(1, self._job.warmup)):  # at least one: whatever a first launch sets up is set up here
+    def _warm_up(self, chosen: _Set, launches: int) -> None:
+        for _ in range(max(1, launches)):  # at least one: whatever a first launch sets up is set up here
             self._prepare(chosen)
             chosen.queue()
             self._gpu.finish(self._deadline)
