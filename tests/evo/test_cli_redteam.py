@@ -107,7 +107,21 @@ def test_what_was_found_before_the_end_is_told(error, code, words, monkeypatch, 
 
 
 def test_ctrl_c_ends_it_with_its_code_and_a_table():
-    command = [EVO, "redteam", "--device", "host", "--only", "grid_zero", "--only", "kahan", "--repeat", "500"]
+    # What runs the tests in the background may have told them to ignore Ctrl-C.
+    listening = ["env", "--default-signal=INT"]
+    command = [
+        *listening,
+        EVO,
+        "redteam",
+        "--device",
+        "host",
+        "--only",
+        "grid_zero",
+        "--only",
+        "kahan",
+        "--repeat",
+        "500",
+    ]
     process = subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
     )

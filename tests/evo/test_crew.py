@@ -152,8 +152,17 @@ def test_an_actor_that_dies_while_it_starts_gets_a_second_chance_and_no_third(ra
     assert crew.seats == [other]
 
 
-def test_an_actor_that_is_never_ready_is_given_up_when_its_time_is_over(hire, monkeypatch):
-    monkeypatch.setattr(crews, "START_DEADLINE_S", -1.0)
+class Sleeper:
+    """An evaluator that never says what its device is."""
+
+    def describe(self) -> None:
+        time.sleep(3600)
+
+
+def test_an_actor_that_is_never_ready_is_given_up_when_its_time_is_over(ray, hire, monkeypatch):
+    sleeper = ray.remote(num_cpus=0)(Sleeper)
+    monkeypatch.setattr(crews, "start_actor", lambda *_, **__: sleeper.remote())
+    monkeypatch.setattr(crews, "START_DEADLINE_S", 0.0)
     crew = hire(GPU, GpuDevice().describe())
     with pytest.raises(DeviceError, match="not ready after"):
         until_open(crew)

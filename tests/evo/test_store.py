@@ -287,6 +287,7 @@ def test_a_reader_needs_no_right_to_write(tmp_path: Path) -> None:
     tmp_path.chmod(0o555)
     code = (
         "import os, sys; from pathlib import Path; from evo.store import Store\n"
+        "Store.read(Path(sys.argv[1])).close()\n"  # imports all that another user might not be able to read
         "if os.getuid() == 0: os.setuid(65534)\n"
         "print(len(Store.read(Path(sys.argv[1])).candidates()))"
     )

@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -22,6 +24,8 @@ STUBBORN = """
 from __future__ import annotations
 import asyncio, os
 from dataclasses import dataclass
+from pathlib import Path
+from uuid import uuid4
 from evo.records import ModelReply, ModelRequest
 
 class Unpicklable(Exception):
@@ -37,6 +41,7 @@ class Stubborn:
         if self.name == "raise":
             raise Unpicklable
         if self.name == "wait":
+            Path(__file__).with_name(f"waits-{uuid4()}").touch()
             await asyncio.sleep(3600)
         return ModelReply("ok", text=os.environ.get(request.messages[0].content, "unset"))
 """
@@ -55,8 +60,13 @@ def server() -> Iterator[Server]:
 
 
 @pytest.fixture(scope="module")
-def worker(ray: Any, server: Server, tmp_path_factory: pytest.TempPathFactory) -> Any:
-    stubborn = tmp_path_factory.mktemp("clients") / "stubborn.py"
+def clients(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("clients")
+
+
+@pytest.fixture(scope="module")
+def worker(ray: Any, server: Server, clients: Path) -> Any:
+    stubborn = clients / "stubborn.py"
     stubborn.write_text(STUBBORN)
     models = (
         Model(api_base=server.url, attempts=1),
@@ -85,8 +95,12 @@ def test_what_a_foreign_client_raises_is_a_reply_too(ray: Any, worker: Any) -> N
     assert (reply.status, reply.error) == ("error", "Unpicklable: key [redacted] was refused")
 
 
-def test_no_more_calls_than_asked_are_in_flight_and_it_answers_meanwhile(ray: Any, worker: Any) -> None:
+def test_no_more_calls_than_asked_are_in_flight_and_it_answers_meanwhile(ray: Any, worker: Any, clients: Path) -> None:
     waiting = [worker.complete.remote(2, REQUEST) for _ in range(8)]
+    end = time.monotonic() + 60
+    while len(list(clients.glob("waits-*"))) < 8:
+        assert time.monotonic() < end
+        time.sleep(0.01)
     behind = worker.complete.remote(1, REQUEST)
     assert ray.get(worker.ready.remote(), timeout=60) != os.getpid()
     assert ray.wait([behind], timeout=0.5)[0] == []
