@@ -92,10 +92,11 @@ def feedback(evaluation: Evaluation) -> tuple[str, ...]:
     """What a model must hear of a kernel that is right."""
     (large,) = (case for case in evaluation.cases if case.case == "large")
     assert large.latency is not None
+    median_us = large.latency.median_us
     return (
         "Verdict: ok: right on every case",
         f"{evaluation.ratio:.3f} times the anchor's latency",
-        f"latency {large.latency.median_us:.1f} µs",
+        f"latency {median_us:,.0f} µs" if median_us >= 1000 else f"latency {median_us:.4g} µs",
     )
 
 
