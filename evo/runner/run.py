@@ -7,7 +7,6 @@ import importlib.metadata
 import os
 import platform
 import signal
-import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
@@ -132,7 +131,8 @@ def _resolved(config: Config, device: str) -> Config:
 def _sit(store: Store, config: Config, workload: Workload, device: Device, observer: Observer) -> Result:
     """One sitting: from Ray's start to its end."""
     observer.event("started", folder=store.folder, workload=workload, device=device, config=config)
-    search = _replayed(store, config)
+    search = Search(config, offline=[name for name in config.operators if is_offline(name)])
+    store.replay(search)
     core = devices.timing_core(config.device)
     setup = Setup(workload, config.timing, config.tuning, config.seed, workload.initial, core, config.profile)
     with _interrupts() as interrupted, devices.kept_off(core), _ray(config) as ray:
@@ -156,18 +156,6 @@ def _sit(store: Store, config: Config, workload: Workload, device: Device, obser
     result = Result(store.folder, reason, search.champion, finale)
     observer.event("stopped", result=result)
     return result
-
-
-def _replayed(store: Store, config: Config) -> Search:
-    """Return a search that has seen the run's whole history, also what was asked under a larger budget than now."""
-    before = config
-    if config.search.order == "arrival":  # in fixed order what is told is applied as the budget says
-        endless = config.budget.model_copy(update={"evaluations": sys.maxsize, "idle": sys.maxsize})
-        before = config.model_copy(update={"budget": endless})
-    search = Search(before, offline=[name for name in config.operators if is_offline(name)])
-    store.replay(search)
-    search.limit(config.budget)
-    return search
 
 
 def _work(loop: Loop, store: Store) -> str:

@@ -177,12 +177,21 @@ ALTER TABLE case_results ADD COLUMN conditions TEXT;
 ALTER TABLE case_results ADD COLUMN roofline TEXT;
 """
 
+_BUDGETS = """
+CREATE TABLE budgets (
+    after INTEGER NOT NULL,
+    budget TEXT NOT NULL
+) STRICT;
+INSERT INTO budgets SELECT 0, json_extract(config, '$.budget') FROM runs;
+"""
+
 MIGRATIONS: tuple[tuple[str, str], ...] = (
     ("001_first", _FIRST),
     ("002_reference", _REFERENCE),
     ("003_profile", _PROFILE),
     ("004_baseline", _BASELINE),
     ("005_gpu", _GPU),
+    ("006_budgets", _BUDGETS),
 )
 """(name, SQL script) in the order of application."""
 

@@ -6,12 +6,12 @@ was told is stored. One writer, any number of readers beside it; `evo.store.data
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import defaultdict, deque
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
-from evo.config import Config
+from evo.config import Budget, Config
 from evo.errors import StoreError
 from evo.records import (
     Candidate,
@@ -46,6 +46,10 @@ class Replayable(Protocol):
 
     def tell(self, outcome: Outcome) -> None:
         """Take in how a task ended."""
+        ...
+
+    def limit(self, budget: Budget) -> None:
+        """Go on under another budget."""
         ...
 
 
@@ -100,6 +104,7 @@ class Store:
             with store._database.transaction():
                 store._database.insert("runs", rows.meta_row(meta))
                 store._insert_candidate(initial)
+                store._insert_budget(config)
         except StoreError:
             store._database.discard()
             raise
@@ -230,6 +235,7 @@ class Store:
         """Store the config that a resumed run goes on with; only its budget may differ (the history stays valid)."""
         with self._database.transaction():
             self._database.execute("UPDATE runs SET config = :config", config=config.model_dump_json())
+            self._insert_budget(config)
 
     def stop(self, reason: str) -> None:
         """Store why the run stops, in one word; opening it again takes that back."""
@@ -349,13 +355,18 @@ class Store:
     def replay(self, search: Replayable) -> None:
         """Fold the stored history into a fresh search, checking that it asks what is stored.
 
+        Every event meets the budget under which it happened: in fixed order that decides when an outcome counts.
+
         Raises:
             StoreError: the search is of another version, or asks something else.
         """
         meta = self.meta()
         if meta.search_version != search.version:
             raise self._foreign(meta, f"version {meta.search_version}; this one is version {search.version}")
+        budgets = deque(self._database.query("SELECT after, budget FROM budgets ORDER BY rowid"))
         for event in self.events():
+            while budgets and budgets[0]["after"] < event.seq:
+                search.limit(Budget.model_validate_json(budgets.popleft()["budget"]))
             if event.outcome is None:
                 asked = search.ask()
                 if asked != event.task:
@@ -364,6 +375,8 @@ class Store:
                 search.start(event.outcome)
             else:
                 search.tell(event.outcome)
+        for row in budgets:
+            search.limit(Budget.model_validate_json(row["budget"]))
 
     def check(self) -> tuple[str, ...]:
         """Return what is wrong with the database file; empty when it is sound."""
@@ -385,6 +398,13 @@ class Store:
         self._database.insert("evaluations", rows.evaluation_row(evaluation))
         self._database.insert("case_results", *rows.case_rows(evaluation))
         self._database.insert("trials", *rows.trial_rows(evaluation))
+
+    def _insert_budget(self, config: Config) -> None:
+        """Store the budget under which everything happens from now on."""
+        self._database.execute(
+            "INSERT INTO budgets SELECT coalesce(max(seq), 0), :budget FROM events",
+            budget=config.budget.model_dump_json(),
+        )
 
     def _insert_outcome(self, outcome: Outcome) -> None:
         start = outcome.task < 0

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from evo.config import Budget
 from evo.errors import StoreError
 from evo.records import (
     REFERENCE_ID,
@@ -503,6 +504,29 @@ def test_replay_rebuilds_the_search_event_for_event(tmp_path: Path, order: str) 
     search = {"order": order, "in_flight": 4, "islands": 2}
     with create(tmp_path, search=search) as store:
         digests = record(store, Search(store.meta().config), until=40)
+    with Store.open(tmp_path) as store:
+        again = Watched(store.meta().config)
+        store.replay(again)
+    assert again.digests == digests
+
+
+@pytest.mark.parametrize("order", ["arrival", "fixed"])
+@pytest.mark.parametrize("then", [3, 30])
+def test_a_run_under_another_budget_is_rebuilt_as_it_was(tmp_path: Path, order: str, then: int) -> None:
+    search = {"order": order, "in_flight": 4, "islands": 2}
+    with create(tmp_path, search=search, budget={"evaluations": 8}) as store:
+        live = Search(store.meta().config)
+        digests = record(store, live, until=7)
+        changed = store.meta().config.model_copy(update={"budget": Budget(evaluations=then)})
+        store.set_config(changed)
+        live.limit(changed.budget)
+        for task in store.open_tasks():
+            store.tell(runs.outcome(task.task))
+            live.tell(runs.outcome(task.task))
+            digests.append(live.digest())
+        while (asked := live.ask()) is not None:
+            store.add_task(asked)
+            digests.append(live.digest())
     with Store.open(tmp_path) as store:
         again = Watched(store.meta().config)
         store.replay(again)
