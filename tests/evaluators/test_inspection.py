@@ -58,6 +58,7 @@ SOURCES = [
     ('// a ??/\n#include "/etc/x"', UNSAFE, 1, "??/"),
     ('int a;\r#include "/etc/x"', UNSAFE, 1, "\\x0d"),
     ('int a;\x00\n#include "/etc/x"', UNSAFE, 1, "\\x00"),
+    ("\n__global__ void k(const __grid_constant__ CUtensorMap m) {}", UNSUPPORTED, 2, "CUtensorMap"),
     ("int \\u0061;", BROKEN, 1, "\\"),
     ('a\n"abc\n', BROKEN, 2, '"'),
     ("/* never", BROKEN, 1, "/*"),
