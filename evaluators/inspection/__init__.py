@@ -108,7 +108,9 @@ def _refuse_reading(reading: Sequence[Token]) -> Iterator[Refusal]:
         elif token.text in _PROBES:
             yield refuse(Status.UNSAFE, token.line, token.text, "asks for files; a kernel may not")
         elif token.text == "CUtensorMap":
-            why = "is a tensor map, which a launch header cannot make; copy tiles by cp.async or cp.async.bulk, without one"
+            why = (
+                "is a tensor map, which a launch header cannot make; cp.async and cp.async.bulk copy tiles without one"
+            )
             yield refuse(Status.UNSUPPORTED, token.line, token.text, why)
         elif token.text == "_Pragma":
             yield from _refuse_pragma_operator(token.line, reading[index + 1 : index + 4])

@@ -101,6 +101,7 @@ def test_one_case_verifies_alone_and_an_unknown_one_is_told(folder):
     assert f"did you mean '{case}'?" in done.stderr
 
 
+@pytest.mark.long
 def test_a_run_goes_on_with_a_larger_budget(folder):
     done = evo("resume", "latest", "--evaluations", "3", "--json", cwd=folder)
     assert done.returncode == 0, done.stdout + done.stderr

@@ -103,6 +103,7 @@ def test_the_reference_is_no_candidate_and_freezes_into_the_folder(beside):
         assert REFERENCE_ID not in store.evaluations()
 
 
+@pytest.mark.long
 def test_a_resumed_run_compares_again_and_does_not_judge_the_reference_again(beside):
     place, _ = beside
     before = stored(place)
@@ -114,6 +115,7 @@ def test_a_resumed_run_compares_again_and_does_not_judge_the_reference_again(bes
     assert stored(place) == before
 
 
+@pytest.mark.long
 def test_a_wrong_reference_is_told_and_fails_no_run(tmp_path):
     shown = searched(tmp_path, IN_PRODUCTION.replace("x[i] * x[i]", "x[i] + x[i]"))
     found = summary(tmp_path)["reference"]

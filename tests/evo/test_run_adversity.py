@@ -163,6 +163,7 @@ def shell(*arguments: str) -> str:
     return shlex.join([str(EVO), *arguments])
 
 
+@pytest.mark.long
 def test_a_run_stops_on_a_full_disk_and_goes_on_when_there_is_room(place):
     stopped, _, _, resumed = on_a_small_disk(
         place,

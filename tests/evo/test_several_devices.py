@@ -86,6 +86,7 @@ def test_fixed_order_gives_the_same_lineage_on_two_gpus_as_on_one(tmp_path):
     assert first["champion"] == second["champion"]
 
 
+@pytest.mark.long
 def test_a_dead_evaluator_is_replaced_and_who_kills_two_is_to_blame(tmp_path):
     notes, run = tmp_path / "notes", tmp_path / "run"
     notes.mkdir()
