@@ -160,6 +160,7 @@ def test_block_tunables_that_are_named_replace_the_guess():
     assert len(drain(tuner, lambda config: {"case": float(config["ROWS"])})) == 6
 
 
+@pytest.mark.long
 def test_regret_is_clearly_below_that_of_random_search_and_of_plain_tpe():
     """Five seeds; the whole table is printed by benchmarks/perf/tuner_regret.py."""
     medians = {

@@ -70,6 +70,7 @@ def search(folder: Path, **changes: Any) -> dict[str, Any]:
     return said
 
 
+@pytest.mark.long
 def test_a_search_on_its_gpus_needs_no_gpu_path_or_key_of_a_worker(address, tmp_path):
     budget = {"evaluations": 8, "cost_usd": None, "minutes": None}
     said = search(tmp_path, ray={"address": address}, budget=budget)

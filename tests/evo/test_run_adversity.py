@@ -230,6 +230,7 @@ def test_resume_brings_a_run_of_an_older_version_up_to_date(place):
 # --- no network -----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_an_offline_run_needs_loopback_alone(place):
     within = (*namespace("--net"), sys.executable, "-c", LOOPBACK_UP)
     done = evo(*INSTANT, "--evaluations", "2", cwd=place, within=within)
@@ -307,6 +308,7 @@ def test_ctrl_c_while_ray_starts_leaves_a_run_that_can_be_resumed(begin, place):
     check_resumes(place, evaluations=1)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "number",
     [
@@ -372,6 +374,7 @@ def test_a_terminal_that_closes_stops_a_run_with_everything_stored(place):
     assert (folder / "summary.json").exists()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("arguments", [(), pytest.param(("--json",), marks=pytest.mark.long)])
 def test_a_reader_that_goes_away_stops_a_run(begin, place, arguments):
     process = begin(*INSTANT, *arguments)

@@ -74,6 +74,7 @@ def test_two_gpus_evaluate_almost_twice_as_much_in_the_same_time(tmp_path):
     assert one["seconds"] >= 1.8 * two["seconds"]
 
 
+@pytest.mark.long
 def test_fixed_order_gives_the_same_lineage_on_two_gpus_as_on_one(tmp_path):
     one, two = tmp_path / "one", tmp_path / "two"
     uneven = {"EVO_TEST_DELAY_MS": "150"}
