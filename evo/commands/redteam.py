@@ -80,8 +80,9 @@ def redteam(name: str, only: Sequence[str], repeat: int, *, as_json: bool) -> in
     with devices.kept_off(core), contextlib.closing(team.Court(devices.make(name), core)) as court:
         kind = court.kind
         try:
-            for row in _rows(court, samples, repeat):
-                rows.append(row)
+            for number, sample in enumerate(samples, 1):
+                rows.append(_row(court, sample, repeat))
+                _tell(rows[-1], f"[{number}/{len(samples)}]")  # what was said is in the table, whenever Ctrl-C comes
         except (EvoError, KeyboardInterrupt) as error:  # a lost GPU, or Ctrl-C: what was found until then is told
             ended = error
     faults = sum(bool(row.fault) for row in rows)
@@ -113,16 +114,18 @@ def _near(name: str, known: set[str]) -> str:
     return near if near.startswith("; did") else ""  # the whole list would be two hundred names
 
 
-def _rows(court: Court, samples: Sequence[Sample], repeat: int) -> Iterator[Row]:
-    """Judge one kernel after the other, and say on stderr how it goes."""
-    for number, sample in enumerate(samples, 1):
-        bare = _bare(sample, court.kind)
-        spared = sample.spared(court.kind)
-        row = replace(bare, skipped=spared) if spared else _judged(bare, court, sample, repeat)
-        found = "skipped, " + row.skipped if row.skipped else f"{row.found} in {row.seconds:.1f} s"
-        fault = f"  WRONG: {row.fault}" if row.fault else ""
-        print(f"[{number}/{len(samples)}] {sample.name}: {found}{fault}", file=sys.stderr, flush=True)
-        yield row
+def _row(court: Court, sample: Sample, repeat: int) -> Row:
+    """Judge one kernel, where it is for this device."""
+    bare = _bare(sample, court.kind)
+    spared = sample.spared(court.kind)
+    return replace(bare, skipped=spared) if spared else _judged(bare, court, sample, repeat)
+
+
+def _tell(row: Row, count: str) -> None:
+    """Say on stderr how it goes."""
+    found = "skipped, " + row.skipped if row.skipped else f"{row.found} in {row.seconds:.1f} s"
+    fault = f"  WRONG: {row.fault}" if row.fault else ""
+    print(f"{count} {row.kernel}: {found}{fault}", file=sys.stderr, flush=True)
 
 
 def _bare(sample: Sample, kind: str) -> Row:
@@ -170,7 +173,8 @@ def _report(rows: Sequence[Row], kind: str, of: int, ended: str) -> Iterator[Ren
     if faulty:
         yield f"[bold red]{len(faulty)} verdicts are not as they must be[/bold red]: {counts}"
     else:
-        yield f"[bold green]every verdict is as it must be[/bold green]: {counts}"
+        every = "every verdict so far" if ended else "every verdict"
+        yield f"[bold green]{every} is as it must be[/bold green]: {counts}"
 
 
 def _table(rows: Sequence[Row]) -> Table:

