@@ -7,6 +7,7 @@ an environment variable.
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -18,6 +19,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from evo import assets, document, plugins
 from evo.document import Document, KeyPath
 from evo.errors import ConfigError, PluginError, did_you_mean
+from evo.records import Traits
 
 
 class _Strict(BaseModel):
@@ -29,7 +31,11 @@ class Model(_Strict):
 
     `client` is a plug-in of `mutators/clients` (or a `.py` path), `name` is what the provider calls the model,
     `weight` is its share among the models, `api_base` is the URL of a server that speaks the provider's
-    protocol, `timeout_s` bounds one call, and `attempts` is how often a failing call is made in all.
+    protocol, `timeout_s` bounds one call, and `attempts` is how often a failing call is made in all; after that the
+    models named in `fallbacks` are asked, in order. `concurrency` is how many calls its provider gets at once.
+    `window_tokens` (of a prompt), `output_tokens` (of a reply), `input_usd_per_million`, `output_usd_per_million` and
+    `tools` (whether it can call functions) are for models of which litellm does not know them. `command` is the program
+    with its arguments that the client of that name runs.
     """
 
     client: str = "litellm"
@@ -39,18 +45,34 @@ class Model(_Strict):
     api_base: str | None = Field(default=None, pattern="^https?://")
     timeout_s: float = Field(default=300.0, gt=0)
     attempts: int = Field(default=4, ge=1, le=20)
+    fallbacks: tuple[str, ...] = ()
+    concurrency: int | None = Field(default=None, ge=1)
+    window_tokens: int | None = Field(default=None, ge=1024)
+    output_tokens: int | None = Field(default=None, ge=256)
+    input_usd_per_million: float | None = Field(default=None, ge=0)
+    output_usd_per_million: float | None = Field(default=None, ge=0)
+    tools: bool | None = None
+    command: tuple[str, ...] = ()
 
 
 class Search(_Strict):
     """How parents are chosen.
 
     `islands: auto` is one per 100 evaluations, at most 8; `in_flight` is how many tasks run at once; with
-    `order: fixed` task k sees exactly the records 0 … k − in_flight, so that a seed alone repeats a run.
+    `order: fixed` task k sees exactly the records 0 … k − in_flight, so that a seed alone repeats a run. With `credit`
+    operators and models that gain more for their cost are asked more often; `auto` is on above 200 evaluations.
     """
 
     islands: Annotated[int, Field(ge=1, le=64)] | Literal["auto"] = "auto"
     in_flight: int = Field(default=8, ge=1, le=256)
     order: Literal["arrival", "fixed"] = "arrival"
+    credit: Literal["auto", "on", "off"] = "auto"
+
+
+class Tools(_Strict):
+    """What a model may look up while it thinks; `rounds` of calls before it has to answer, 0 for none."""
+
+    rounds: int = Field(default=3, ge=0, le=20)
 
 
 class Tuning(_Strict):
@@ -70,12 +92,14 @@ class Timing(_Strict):
 class Budget(_Strict):
     """When a run stops; whichever limit is reached first. None is no limit.
 
-    `evaluations` counts candidates that reach screening; `idle` is how many tasks in a row may produce none.
+    `evaluations` counts candidates that reach screening; `tokens` are those of all model calls, for models whose price
+    nobody knows; `idle` is how many tasks in a row may produce none.
     """
 
     evaluations: int = Field(default=60, ge=1)
     minutes: float | None = Field(default=30.0, gt=0)
     cost_usd: float | None = Field(default=2.0, gt=0)
+    tokens: int | None = Field(default=None, ge=1)
     target_speedup: float | None = Field(default=None, gt=1)
     idle: int = Field(default=50, ge=1)
 
@@ -101,6 +125,7 @@ class Config(_Strict):
     models: tuple[Model, ...] = (Model(),)
     operators: dict[str, Annotated[float, Field(ge=0)]] = Field(default_factory=lambda: {"rewrite": 3.0, "rules": 1.0})
     search: Search = Search()
+    tools: Tools = Tools()
     tuning: Tuning = Tuning()
     timing: Timing = Timing()
     budget: Budget = Budget()
@@ -157,13 +182,15 @@ def idle_profile(config: Config) -> str:
     )
 
 
-def is_offline(operator: str) -> bool:
-    """Return whether this operator asks no model: its class says `offline = True`.
+def traits(operator: str) -> Traits:
+    """Return what the class of this operator says of itself.
 
     Raises:
         PluginError: there is no such operator, or it cannot be imported.
     """
-    return bool(getattr(plugins.resolve(plugins.OPERATORS, operator), "offline", False))
+    kind = plugins.resolve(plugins.OPERATORS, operator)
+    said = {field.name: getattr(kind, field.name) for field in dataclasses.fields(Traits) if hasattr(kind, field.name)}
+    return Traits(**said)
 
 
 # --- reading -------------------------------------------------------------------------------------------------
@@ -263,7 +290,8 @@ def _is_number(text: str) -> bool:
 
 def _keys(path: KeyPath) -> tuple[str, ...]:
     kinds: Mapping[str, type[_Strict]] = {
-        "models": Model, "search": Search, "tuning": Tuning, "timing": Timing, "budget": Budget, "ray": Ray
+        "models": Model, "search": Search, "tools": Tools, "tuning": Tuning, "timing": Timing, "budget": Budget,
+        "ray": Ray,
     }  # fmt: skip
     return tuple((kinds[str(path[0])] if path else Config).model_fields)
 
@@ -273,6 +301,7 @@ def _literals(path: KeyPath) -> tuple[str, ...]:
         "reasoning_effort": ("minimal", "low", "medium", "high"),
         "order": ("arrival", "fixed"),
         "islands": ("auto",),
+        "credit": ("auto", "on", "off"),
         "profile": ("none", "elites", "all"),
     }[str(path[-1])]
 
@@ -320,7 +349,7 @@ def _unknown_plugins(config: Config) -> list[tuple[KeyPath, str]]:
 
 
 def _asking(config: Config) -> list[str]:
-    return [name for name, weight in config.operators.items() if weight > 0 and not is_offline(name)]
+    return [name for name, weight in config.operators.items() if weight > 0 and not traits(name).offline]
 
 
 def _without_idle_defaults(config: Config) -> Config:

@@ -757,6 +757,7 @@ class Mutate:
         model: index into the config's models; -1 for offline operators.
         parents: candidate ids; the first is the one to change.
         inspirations: candidate ids shown beside them.
+        tried: candidate ids of earlier attempts, most telling first: children of the first parent, then others.
         island: where the child goes.
     """
 
@@ -765,6 +766,7 @@ class Mutate:
     model: int
     parents: tuple[int, ...]
     inspirations: tuple[int, ...] = ()
+    tried: tuple[int, ...] = ()
     island: int = 0
     kind: Literal["mutate"] = "mutate"
 
@@ -824,18 +826,90 @@ class Outcome:
 
 
 @dataclass(frozen=True)
+class Traits:
+    """What the search must know of an operator; class attributes of the plug-in, of the same names.
+
+    Attributes:
+        offline: it asks no model; its tasks carry `model` -1.
+        parents: how many parents it needs, each of another cell.
+        repairs: its parent is a candidate that failed.
+    """
+
+    offline: bool = False
+    parents: int = 1
+    repairs: bool = False
+
+
+@dataclass(frozen=True)
+class Tool:
+    """A function that a model may call while it thinks.
+
+    Attributes:
+        name: a model calls it by this.
+        description: what it gives, for the model.
+        parameters: JSON schema of its arguments, an object.
+    """
+
+    name: str
+    description: str
+    parameters: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class ToolCall:
+    """One call that a model asks for; `arguments` is JSON as the model wrote it, right or wrong."""
+
+    id: str
+    name: str
+    arguments: str
+
+
+@dataclass(frozen=True)
+class ToolResult:
+    """What a call came to, in words; `call` is the id of the `ToolCall`."""
+
+    call: str
+    name: str
+    text: str
+
+
+@dataclass(frozen=True)
 class Message:
-    """One chat message; `role` is `system`, `user` or `assistant`."""
+    """One chat message.
+
+    Attributes:
+        role: `system`, `user`, `assistant` or `tool`.
+        content: its text.
+        calls: of an assistant that asks for tools.
+        call: of a tool's message: the id of the call that it answers.
+    """
 
     role: str
     content: str
+    calls: tuple[ToolCall, ...] = ()
+    call: str = ""
 
 
 @dataclass(frozen=True)
 class ModelRequest:
-    """What an operator wants to ask a model."""
+    """What an operator wants to ask a model.
+
+    Attributes:
+        messages: the conversation so far, oldest first.
+        tools: that the model may call.
+        may_call: false once it has called enough: the tools are still named, and the model has to answer.
+        schema: JSON schema of the answer, an object with a `title`; where the provider has structured output the answer
+            obeys it, elsewhere it is left out, so that an operator reads both JSON and prose.
+        task: which task asks; the runner fills it in.
+        step: which request of the task, from 0; the runner fills it in.
+    """
 
     messages: tuple[Message, ...]
+    tools: tuple[Tool, ...] = ()
+    may_call: bool = True
+    schema: Mapping[str, Any] | None = None
+    task: int = -1
+    step: int = 0
 
 
 @dataclass(frozen=True)
@@ -849,12 +923,15 @@ class ModelReply:
         input_tokens: prompt tokens; None where unknown.
         output_tokens: completion tokens, reasoning included.
         reasoning_tokens: of those.
-        cost_usd: None where the price is unknown.
+        cost_usd: None where the price is unknown; 0 where no attempt brought anything that is charged for.
         latency_s: wall time, retries included.
         attempts: HTTP calls made.
+        uncertain: those of them that ended without an answer after they were sent (time limit, cut connection), so that
+            the provider may charge for them and nobody here knows.
         finish_reason: `stop`, `length`, …
         error: why there is no reply, without secrets.
         fatal: of an error: every further call of this model will end the same way (wrong key, no such model).
+        calls: tools that the model wants called before it answers.
     """
 
     status: Literal["ok", "error"]
@@ -866,9 +943,49 @@ class ModelReply:
     cost_usd: float | None = None
     latency_s: float = 0.0
     attempts: int = 1
+    uncertain: int = 0
     finish_reason: str = ""
     error: str = ""
     fatal: bool = False
+    calls: tuple[ToolCall, ...] = ()
+
+
+@dataclass(frozen=True)
+class ModelFacts:
+    """What is known of a model; None where it is not.
+
+    Attributes:
+        name: as its provider spells it.
+        window_tokens: of the prompt, at most.
+        output_tokens: of one reply, reasoning included, at most.
+        input_usd: for one prompt token.
+        output_usd: for one token of a reply.
+        tools: whether it can call functions.
+        schema: whether its answers can be made to obey a JSON schema.
+    """
+
+    name: str = ""
+    window_tokens: int | None = None
+    output_tokens: int | None = None
+    input_usd: float | None = None
+    output_usd: float | None = None
+    tools: bool = False
+    schema: bool = False
+
+
+@dataclass(frozen=True)
+class Turn:
+    """One reply of a model, and what the tools said that it called."""
+
+    reply: ModelReply
+    results: tuple[ToolResult, ...] = ()
+
+
+@dataclass(frozen=True)
+class ToolRequest:
+    """Calls that have to be made before the model is asked again."""
+
+    calls: tuple[ToolCall, ...]
 
 
 @dataclass(frozen=True)
@@ -880,6 +997,7 @@ class Proposal:
 
 
 Step = ModelRequest | Proposal
+"""What an operator does next; tools are between the model and the runner (`mutators.conversation`)."""
 
 
 @dataclass(frozen=True)
@@ -889,6 +1007,33 @@ class Relative:
     id: int
     source: str
     evaluation: Evaluation | None
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """An earlier candidate in brief, freed of hidden cases.
+
+    Attributes:
+        id: of the candidate.
+        operator: that made it.
+        parents: its own.
+        note: what the operator said about its change.
+        status: of its evaluation; None while it has none.
+        stage: where it failed.
+        message: why, in brief; "" where it did not.
+        ratio: of its evaluation, where it has a score.
+        parent_ratio: of its first parent's evaluation, where that has one.
+    """
+
+    id: int
+    operator: str
+    parents: tuple[int, ...]
+    note: str = ""
+    status: Status | None = None
+    stage: str = ""
+    message: str = ""
+    ratio: float | None = None
+    parent_ratio: float | None = None
 
 
 @dataclass(frozen=True)
@@ -902,6 +1047,8 @@ class MutationContext:
         device: that the kernel will run on.
         parents: as named by the task.
         inspirations: as named by the task.
+        tried: as named by the task.
+        model: that will be asked; how much it can read decides how much it is told.
     """
 
     task: Mutate
@@ -910,6 +1057,8 @@ class MutationContext:
     device: Device
     parents: tuple[Relative, ...]
     inspirations: tuple[Relative, ...] = ()
+    tried: tuple[Attempt, ...] = ()
+    model: ModelFacts = ModelFacts()
 
 
 # --- protocols of the plug-ins ------------------------------------------------------------------------------------
@@ -918,17 +1067,27 @@ class MutationContext:
 class Operator(Protocol):
     """An operator is a frozen dataclass in `mutators/operators/<name>.py`.
 
-    One that asks no model says so with a class attribute `offline: ClassVar[bool] = True`; its tasks then carry
-    `model` -1, and a config may use it without any model (`evo.config.is_offline`).
+    What the search must know of it are class attributes (`Traits`): one that asks no model says
+    `offline: ClassVar[bool] = True`, and a config may use it without any model.
     """
 
     def step(self, context: MutationContext, history: tuple[ModelReply, ...]) -> Step:
-        """Return the next request, or the proposal. Pure: same arguments, same result."""
+        """Return the next request, or the proposal. Pure: same arguments, same result.
+
+        Args:
+            context: all that may be known.
+            history: the answers to this task's requests so far. Replies in which a model only calls tools are not among
+                them: those are answered before the operator hears of them.
+        """
         ...
 
 
 class Client(Protocol):
-    """One way to reach a model: a frozen dataclass in `mutators/clients/<name>.py`."""
+    """One way to reach a model: a frozen dataclass in `mutators/clients/<name>.py`.
+
+    One that knows its model also has `facts() -> ModelFacts`; without it the prompt is kept short, no tools are offered
+    and the price is unknown.
+    """
 
     def check(self) -> None:
         """Raise `MutatorError` with the ways on when the model cannot be reached at all (no key). No network."""

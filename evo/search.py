@@ -10,7 +10,7 @@ import bisect
 import hashlib
 import json
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TypeVar
 
 import numpy as np
@@ -18,13 +18,13 @@ import numpy as np
 from evo.config import Budget, Config
 from evo.errors import ConfigError
 from evo.population import Population, island_count
-from evo.records import Compare, Mutate, Outcome, Status, Task
+from evo.records import Compare, Mutate, Outcome, Status, Task, Traits
 
 T = TypeVar("T")
 
 INSPIRATIONS = 2  # kernels shown beside the parent: contrast without drowning the parent in the prompt
-OFFLINE = ("rules",)
-"""Operators that ask no model."""
+TRAITS: Mapping[str, Traits] = {"rules": Traits(offline=True)}
+"""Of the operators that ask no model; others are taken to be like `Traits()`."""
 
 _NOT_EVALUATED = (Status.NO_PROPOSAL, Status.DUPLICATE)
 
@@ -48,18 +48,18 @@ class Search:
 
     version = 1
 
-    def __init__(self, config: Config, offline: Iterable[str] = OFFLINE) -> None:
+    def __init__(self, config: Config, traits: Mapping[str, Traits] = TRAITS) -> None:
         """Prepare a search; `start` must come before the first `ask`.
 
         Args:
             config: seed, operators, models, search and budget are read.
-            offline: names of the operators that ask no model.
+            traits: of the operators, by name.
 
         Raises:
             ConfigError: no operator can run.
         """
         self._config = config
-        self._offline = frozenset(offline)
+        self._traits = {name: traits.get(name, Traits()) for name in config.operators}
         self._operators = self._usable_operators()
         self.population = Population(())
         self.champion = 0
@@ -170,21 +170,20 @@ class Search:
         island = int(rng.integers(len(self.population.islands)))
         operator = _weighted(self._operators, rng)
         model = -1
-        if operator not in self._offline:
+        if not self._traits[operator].offline:
             model = _weighted([(i, m.weight) for i, m in enumerate(self._config.models)], rng)
         parent = self.population.parent(island, self.champion, rng)
         inspirations = self.population.inspirations(island, parent, INSPIRATIONS, rng)
-        return Mutate(self._next, operator, model, (parent,), inspirations, island)
+        return Mutate(self._next, operator, model, (parent,), inspirations, island=island)
 
     def _usable_operators(self) -> list[tuple[str, float]]:
         weights = sorted((name, weight) for name, weight in self._config.operators.items() if weight > 0)
         if not self._config.models:
-            weights = [(name, weight) for name, weight in weights if name in self._offline]
+            weights = [(name, weight) for name, weight in weights if self._traits[name].offline]
         if not weights:
-            known = ", ".join(sorted(self._offline))
             raise ConfigError(
                 "operators: expected at least one with a weight above 0 that can run with these models, found "
-                f"{self._config.operators}; without a model give weight to one of: {known}"
+                f"{self._config.operators}; without a model give weight to one that asks none: {{rules: 1}}"
             )
         return weights
 

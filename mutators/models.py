@@ -11,7 +11,7 @@ from evo.config import Model
 from evo.errors import ConfigError
 from evo.records import Client
 
-_NOT_OPTIONS = frozenset({"client", "weight"})
+_NOT_OPTIONS = frozenset({"client", "weight", "concurrency"})
 
 
 def client(model: Model) -> Client:

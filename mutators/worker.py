@@ -11,7 +11,7 @@ import os
 from collections.abc import Mapping, Sequence
 
 from evo.config import Model
-from evo.records import ModelReply, ModelRequest
+from evo.records import Client, ModelFacts, ModelReply, ModelRequest
 from mutators import models as clients
 from mutators.environment import redact
 
@@ -39,6 +39,10 @@ class MutatorWorker:
         """Return the worker's process id; answers at once, however many calls are in flight."""
         return os.getpid()
 
+    async def facts(self) -> tuple[ModelFacts, ...]:
+        """Return what is known of every model, in the config's order; a client that knows nothing says its name."""
+        return tuple([await asyncio.to_thread(_facts, client) for client in self._clients])
+
     async def complete(self, model: int, request: ModelRequest) -> ModelReply:
         """Make one call to the model of this index, when there is room for it."""
         async with self._free:
@@ -46,3 +50,11 @@ class MutatorWorker:
                 return await self._clients[model].complete(request)
             except Exception as error:  # a client of somebody else's may raise what cannot even be unpickled
                 return ModelReply("error", error=redact(f"{type(error).__name__}: {error}"))
+
+
+def _facts(client: Client) -> ModelFacts:
+    ask = getattr(client, "facts", None)
+    if ask is None:
+        return ModelFacts(getattr(client, "name", ""))
+    found: ModelFacts = ask()
+    return found

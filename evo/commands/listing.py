@@ -33,7 +33,7 @@ def mutators(*, as_json: bool) -> int:
     """List operators and model clients; return the exit code."""
     operators = [_plugin(plugins.OPERATORS, name) for name in plugins.available(plugins.OPERATORS)]
     for entry in operators:
-        entry["offline"] = configs.is_offline(entry["name"])
+        entry["offline"] = configs.traits(entry["name"]).offline
     clients = [_plugin(plugins.CLIENTS, name) for name in plugins.available(plugins.CLIENTS)]
     if as_json:
         output.data({"operators": operators, "clients": clients})

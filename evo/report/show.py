@@ -93,7 +93,7 @@ def islands(history: History) -> list[list[dict[str, Any]]]:
     from evo import config
 
     names = history.meta.config.operators
-    search = Search(history.meta.config, offline=[name for name in names if config.is_offline(name)])
+    search = Search(history.meta.config, {name: config.traits(name) for name in names})
     for event in history.events:
         if event.kind == "ask":
             search.ask()

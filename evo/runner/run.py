@@ -16,7 +16,7 @@ from typing import Any
 
 from evaluators.device import Setup
 from evaluators.oracle import self_test
-from evo.config import Budget, Config, idle_profile, is_offline
+from evo.config import Budget, Config, idle_profile, traits
 from evo.errors import ConfigError, WorkloadError
 from evo.population import island_count
 from evo.records import BASELINE_ID, REFERENCE_ID, Candidate, Comparison, Device, Status, Workload
@@ -131,7 +131,7 @@ def _resolved(config: Config, device: str) -> Config:
 def _sit(store: Store, config: Config, workload: Workload, device: Device, observer: Observer) -> Result:
     """One sitting: from Ray's start to its end."""
     observer.event("started", folder=store.folder, workload=workload, device=device, config=config)
-    search = Search(config, offline=[name for name in config.operators if is_offline(name)])
+    search = Search(config, {name: traits(name) for name in config.operators})
     store.replay(search)
     core = devices.timing_core(config.device)
     setup = Setup(workload, config.timing, config.tuning, config.seed, workload.initial, core, config.profile)

@@ -85,7 +85,7 @@ def raw(folder: Path, statement: str) -> None:
 
 
 def mutate(number: int, parents: tuple[int, ...] = (0,)) -> Mutate:
-    return Mutate(number, "rewrite", 0, parents, (), 1)
+    return Mutate(number, "rewrite", 0, parents, (), island=1)
 
 
 # --- what goes in comes out -----------------------------------------------------------------------------------
