@@ -110,12 +110,17 @@ class Ray(_Strict):
     address: str = Field(default="local", min_length=1)
 
 
+Weight = Annotated[float, Field(ge=0)] | Literal["auto"]
+"""How often an operator is drawn, relative to the others; `auto` for one that repairs: when a candidate has failed."""
+
+
 class Config(_Strict):
     """A whole search config; `workload` alone is enough.
 
     `workload` is a name or a folder, `device` is `auto` or a plug-in of `evaluators`, `profile` says which right
     kernels Nsight Compute looks at (`elites`: those near the fastest so far), `operators` maps plug-ins of
-    `mutators/operators` to their weights.
+    `mutators/operators` to their weights; one that repairs may have the weight `auto`: a candidate that failed gets a
+    repair at once.
     """
 
     workload: str = Field(min_length=1)
@@ -123,13 +128,18 @@ class Config(_Strict):
     profile: Literal["none", "elites", "all"] = "none"
     seed: int = Field(default=0, ge=0)
     models: tuple[Model, ...] = (Model(),)
-    operators: dict[str, Annotated[float, Field(ge=0)]] = Field(default_factory=lambda: {"rewrite": 3.0, "rules": 1.0})
+    operators: dict[str, Weight] = Field(default_factory=lambda: {"rewrite": 3.0, "rules": 1.0})
     search: Search = Search()
     tools: Tools = Tools()
     tuning: Tuning = Tuning()
     timing: Timing = Timing()
     budget: Budget = Budget()
     ray: Ray = Ray()
+
+    @property
+    def used_operators(self) -> tuple[str, ...]:
+        """Names of the operators that are not turned off, sorted."""
+        return tuple(sorted(name for name, weight in self.operators.items() if weight == "auto" or weight > 0))
 
 
 def load(source: str | Path, overrides: Sequence[str] = ()) -> Config:
@@ -191,6 +201,12 @@ def traits(operator: str) -> Traits:
     kind = plugins.resolve(plugins.OPERATORS, operator)
     said = {field.name: getattr(kind, field.name) for field in dataclasses.fields(Traits) if hasattr(kind, field.name)}
     return Traits(**said)
+
+
+def arms(config: Config) -> int:
+    """Return how many pairs of operator and model the search draws from; those of weight `auto` are not drawn."""
+    drawn = [name for name in config.used_operators if config.operators[name] != "auto"]
+    return sum(1 if traits(name).offline else len(config.models) for name in drawn)
 
 
 # --- reading -------------------------------------------------------------------------------------------------
@@ -303,7 +319,7 @@ def _literals(path: KeyPath) -> tuple[str, ...]:
         "islands": ("auto",),
         "credit": ("auto", "on", "off"),
         "profile": ("none", "elites", "all"),
-    }[str(path[-1])]
+    }.get(str(path[-1]), ("auto",))  # the weight of an operator, whatever its name
 
 
 def _contradictions(config: Config, raw: Mapping[str, Any]) -> list[tuple[KeyPath, str]]:
@@ -311,17 +327,10 @@ def _contradictions(config: Config, raw: Mapping[str, Any]) -> list[tuple[KeyPat
     problems = _unknown_plugins(config)
     if problems:
         return problems
-    if not any(config.operators.values()):
-        return [(("operators",), "expected at least one operator with a weight above 0, e.g. {rules: 1}")]
-    asking = _asking(config)
-    if asking and not config.models:
-        way = "name a model, or leave only offline operators ({rules: 1}; --model none does that)"
-        problems.append((("operators", asking[0]), f"needs a model and `models` is empty; {way}"))
-    if not asking and raw.get("models"):
-        way = "drop `models`, or give an operator such as rewrite a weight"
-        problems.append((("models",), f"would do nothing: no operator with a weight asks a model; {way}"))
-    if not asking and dict(raw.get("budget") or {}).get("cost_usd") is not None:
-        problems.append((("budget", "cost_usd"), "would do nothing: no operator with a weight asks a model; drop it"))
+    problems = _bad_operators(config) or _idle_for_want_of_models(config, raw)
+    if config.search.credit == "on" and arms(config) < 2:
+        message = "would do nothing: there is one operator with one model; drop it, or name another"
+        problems.append((("search", "credit"), message))
     idle = idle_profile(config)
     if idle:
         problems.append((("profile",), idle))
@@ -330,6 +339,39 @@ def _contradictions(config: Config, raw: Mapping[str, Any]) -> list[tuple[KeyPat
         message = f"expected at most budget.evaluations ({evaluations}), found {islands}: some would stay empty"
         problems.append((("search", "islands"), message))
     return problems
+
+
+def _bad_operators(config: Config) -> list[tuple[KeyPath, str]]:
+    """Return what keeps these operators from ever making, or repairing, a candidate."""
+    said = {name: traits(name) for name in config.used_operators}
+    misplaced = [name for name in said if config.operators[name] == "auto" and not said[name].repairs]
+    if misplaced:
+        message = 'expected a number of at least 0, found "auto", which is for operators that repair what failed'
+        return [(("operators", name), message) for name in misplaced]
+    if not any(not kind.repairs and kind.parents < 2 for kind in said.values()):
+        message = "expected at least one operator with a weight above 0 that needs one kernel only, e.g. {rules: 1}"
+        return [(("operators",), message)]
+    writing = any(not kind.repairs and not kind.offline for kind in said.values())
+    repairing = [name for name, kind in said.items() if kind.repairs and config.operators[name] != "auto"]
+    if repairing and not writing:
+        way = "drop it, or give an operator such as rewrite a weight"
+        message = f"would do nothing: it repairs what a model wrote, and no other operator asks a model; {way}"
+        return [(("operators", name), message) for name in repairing]
+    return []
+
+
+def _idle_for_want_of_models(config: Config, raw: Mapping[str, Any]) -> list[tuple[KeyPath, str]]:
+    asking = _asking(config)
+    if asking and not config.models:
+        way = "name a model, or leave only offline operators ({rules: 1}; --model none does that)"
+        return [(("operators", asking[0]), f"needs a model and `models` is empty; {way}")]
+    if asking:
+        return []
+    nobody = "would do nothing: no operator with a weight asks a model"
+    given = [(("models",), raw.get("models"), "drop `models`, or give an operator such as rewrite a weight")]
+    for section, key in (("budget", "cost_usd"), ("budget", "tokens"), ("tools", "rounds")):
+        given.append(((section, key), dict(raw.get(section) or {}).get(key), "drop it"))
+    return [(path, f"{nobody}; {way}") for path, value, way in given if value]
 
 
 def _unknown_plugins(config: Config) -> list[tuple[KeyPath, str]]:
@@ -349,12 +391,13 @@ def _unknown_plugins(config: Config) -> list[tuple[KeyPath, str]]:
 
 
 def _asking(config: Config) -> list[str]:
-    return [name for name, weight in config.operators.items() if weight > 0 and not traits(name).offline]
+    """Return the operators that cannot do without a model; one of weight `auto` is simply not used without any."""
+    return [name for name in config.used_operators if config.operators[name] != "auto" and not traits(name).offline]
 
 
 def _without_idle_defaults(config: Config) -> Config:
-    """Drop the default model and its budget where no operator asks one, so that a resolved config says so."""
+    """Drop the default model, its budget and its tools where no operator asks one, so that a resolved config says so."""
     if _asking(config):
         return config
     budget = config.budget.model_copy(update={"cost_usd": None})
-    return config.model_copy(update={"models": (), "budget": budget})
+    return config.model_copy(update={"models": (), "budget": budget, "tools": Tools(rounds=0)})

@@ -810,7 +810,9 @@ class Outcome:
         ratio: of the evaluation; None without a score.
         descriptors: cell coordinates of the candidate.
         promoted: of a comparison.
-        cost_usd: what the task's model calls cost.
+        cost_usd: what the task's model calls cost, as far as their prices are known.
+        unpriced_tokens: prompt and reply of those whose price nobody knows.
+        fault: what went wrong in one line, stage first, so that two failures can be told apart; "" where nothing did.
     """
 
     task: int
@@ -820,6 +822,8 @@ class Outcome:
     descriptors: Mapping[str, str] = field(default_factory=dict)
     promoted: bool = False
     cost_usd: float = 0.0
+    unpriced_tokens: int = 0
+    fault: str = ""
 
 
 # --- mutators -----------------------------------------------------------------------------------------------------
