@@ -10,12 +10,22 @@ from concurrent.futures import Future
 from dataclasses import replace
 from typing import Any
 
-from evaluators import prescreen
+from evaluators import prescreen, toolbox
 from evaluators.builder import step_aside
 from evaluators.device import DevicePlugin, Screened, Setup
 from evo import plugins
 from evo.errors import DeviceError, EvoError, PluginError
-from evo.records import Binary, Comparison, CompileRequest, Device, Evaluation, Workload
+from evo.records import (
+    Binary,
+    Comparison,
+    CompileRequest,
+    Device,
+    Evaluation,
+    Relative,
+    ToolCall,
+    ToolResult,
+    Workload,
+)
 
 
 def describe_task(device: str) -> Device:
@@ -56,6 +66,28 @@ def screen_task(
     if not prescreen.applies_to(_plugin(device)):
         return prescreen.not_screened()
     return prescreen.screen(source, workload, facts, seed)
+
+
+def tools_task(
+    calls: tuple[ToolCall, ...],
+    device: str,
+    facts: Device,
+    workload: Workload,
+    parent: Relative,
+    avoid: int | None = None,
+) -> tuple[ToolResult, ...]:
+    """Answer what a model calls while it thinks, off the core `avoid`.
+
+    Args:
+        calls: as the model wrote them.
+        device: name or `.py` path of the run's device plug-in.
+        facts: what it describes itself as.
+        workload: its performance cases say what is compiled.
+        parent: the kernel that the model works on.
+        avoid: the core that measures on this machine, or None.
+    """
+    step_aside(avoid)
+    return toolbox.use(calls, device, facts, workload, parent)
 
 
 def _plugin(device: str) -> DevicePlugin:

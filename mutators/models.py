@@ -35,6 +35,11 @@ def client(model: Model) -> Client:
     return made
 
 
+def is_manual(model: Model) -> bool:
+    """Whether this model is a person, or an agent elsewhere: its prompts are written down, and nobody is called."""
+    return bool(getattr(plugins.resolve(plugins.CLIENTS, model.client), "manual", False))
+
+
 def check(models: Iterable[Model]) -> None:
     """Raise `MutatorError`, within milliseconds and with the ways on, for the first model that cannot be reached."""
     for model in models:

@@ -9,14 +9,15 @@ import time
 from dataclasses import dataclass
 from typing import Any
 
-from evaluators.actor import on_this_machine, screen_task, start_actor
+from evaluators.actor import on_this_machine, screen_task, start_actor, tools_task
 from evaluators.device import Screened, Setup
 from evo import plugins
 from evo.config import Model
-from evo.errors import DeviceError
-from evo.records import Device, ModelRequest
+from evo.errors import DeviceError, RunError
+from evo.records import Device, ModelFacts, ModelRequest, Relative, ToolCall
 from evo.runner import cluster, devices
 from mutators import environment
+from mutators import models as clients
 from mutators.worker import MutatorWorker
 
 # An evaluator guards each job with a deadline of its own; this one is for an actor that no longer answers at all.
@@ -51,6 +52,7 @@ class Crew:
 
     Attributes:
         patience: so often may devices fail under one call before it is to blame: broken ones are given up earlier.
+        manual: indexes of the models that are a person.
 
     Args:
         ray: the module, initialised.
@@ -78,7 +80,10 @@ class Crew:
         self.patience = FAILURES * len(self.seats)
         self._models = tuple(model.model_copy(update={"client": plugins.located(model.client)}) for model in models)
         self._calls = calls
+        self.manual = frozenset(index for index, model in enumerate(models) if clients.is_manual(model))
+        self._tools = ray.remote(num_cpus=1, max_retries=0)(tools_task)
         self.worker = self._new_worker() if models else None
+        self._facts = self.worker.facts.remote() if self.worker is not None else None
 
     def screen(self, source: str) -> Any:
         """Start the pre-screen of a source; the reference holds a `Screened`."""
@@ -88,6 +93,20 @@ class Crew:
         """Start a model call; the reference holds a `ModelReply`."""
         assert self.worker is not None, "an operator that asks a model needs a config with models"
         return self.worker.complete.remote(model, request)
+
+    def facts(self, timeout_s: float) -> tuple[ModelFacts, ...] | None:
+        """Return what is known of the models; None while the worker still looks, which takes it seconds."""
+        if not self.ray.wait([self._facts], timeout=timeout_s)[0]:
+            return None
+        try:
+            found: tuple[ModelFacts, ...] = self.ray.get(self._facts)
+        except self.ray.exceptions.RayError as error:
+            raise RunError(f"the mutator worker died while it started: {str(error).splitlines()[0]}") from error
+        return found
+
+    def use_tools(self, calls: tuple[ToolCall, ...], parent: Relative) -> Any:
+        """Start what a model calls; the reference holds a tuple of `ToolResult`."""
+        return self._tools.remote(calls, self._device_name, self._device, self._workload, parent, self._core)
 
     # --- seats ------------------------------------------------------------------------------------------------
 

@@ -9,18 +9,22 @@ from evo import kernel, plugins
 from evo.config import Config
 from evo.errors import HeaderError
 from evo.records import (
+    Attempt,
     Device,
-    ModelReply,
+    ModelFacts,
+    ModelRequest,
     Mutate,
     MutationContext,
     Operator,
     Proposal,
     Relative,
-    Step,
+    ToolRequest,
+    Turn,
     Workload,
 )
 from evo.store import Store
 from evo.workload import public
+from mutators import conversation, tools
 from mutators.feedback import without_hidden
 
 _RECENT = 256  # relatives kept parsed: elites are asked for again and again
@@ -42,12 +46,24 @@ class Mutations:
         self._workload = public(workload)
         self._device = device
         self._operators: dict[str, Operator] = {
-            name: plugins.resolve(plugins.OPERATORS, name)() for name, weight in config.operators.items() if weight > 0
+            name: plugins.resolve(plugins.OPERATORS, name)() for name in config.used_operators
         }
+        self._rounds = config.tools.rounds
+        self._profiled = config.profile != "none"
         self._relative = functools.lru_cache(_RECENT)(self._load_relative)
+        self._attempt = functools.lru_cache(_RECENT)(self._load_attempt)
 
-    def step(self, task: Mutate, replies: tuple[ModelReply, ...]) -> Step:
-        """Return the task's next request, or its proposal; an operator that fails proposes nothing and says why."""
+    def step(
+        self, task: Mutate, turns: tuple[Turn, ...], facts: tuple[ModelFacts, ...] = ()
+    ) -> ModelRequest | ToolRequest | Proposal:
+        """Return what comes next for a task; an operator that fails proposes nothing and says why.
+
+        Args:
+            task: as asked.
+            turns: replies of the model so far, with what tools said.
+            facts: of the config's models, in order.
+        """
+        model = facts[task.model] if task.model >= 0 else ModelFacts()
         context = MutationContext(
             task=task,
             # The search draws from (seed, task); the third number keeps the operator's draws apart from those.
@@ -56,11 +72,38 @@ class Mutations:
             device=self._device,
             parents=tuple(self._relative(parent) for parent in task.parents),
             inspirations=tuple(self._relative(other) for other in task.inspirations),
+            tried=tuple(self._attempt(other) for other in task.tried),
+            model=model,
         )
         try:
-            return self._operators[task.operator].step(context, replies)
+            return conversation.step(self._operators[task.operator], context, turns, self._offer(model))
         except Exception as error:
             return Proposal(None, f"operator {task.operator} failed: {type(error).__name__}: {error}")
+
+    def parent(self, task: Mutate) -> Relative:
+        """Return the kernel that a task changes, as its operator sees it."""
+        return self._relative(task.parents[0])
+
+    def _offer(self, model: ModelFacts) -> conversation.Offer:
+        if not model.tools:
+            return conversation.Offer()
+        return conversation.Offer(tools.available(self._device, profiled=self._profiled), self._rounds)
+
+    def _load_attempt(self, candidate: int) -> Attempt:
+        made, relative = self._store.candidate(candidate), self._relative(candidate)
+        verdict = relative.evaluation
+        parent = self._relative(made.parents[0]).evaluation if made.parents else None
+        return Attempt(
+            id=candidate,
+            operator=made.operator,
+            parents=made.parents,
+            note=made.note,
+            status=verdict.status if verdict else None,
+            stage=verdict.stage if verdict else "",
+            message=verdict.message if verdict else "",
+            ratio=verdict.ratio if verdict else None,
+            parent_ratio=parent.ratio if parent else None,
+        )
 
     def _load_relative(self, candidate: int) -> Relative:
         evaluation = self._store.evaluation(candidate)

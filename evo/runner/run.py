@@ -22,7 +22,8 @@ from evo.population import island_count
 from evo.records import BASELINE_ID, REFERENCE_ID, Candidate, Comparison, Device, Status, Workload
 from evo.runner import cluster, devices
 from evo.runner.crew import Crew
-from evo.runner.loop import Loop
+from evo.runner.ledger import Ledger
+from evo.runner.loop import PROMPTS, Loop
 from evo.runner.mutation import Mutations, candidate_hash
 from evo.runner.observer import Observer
 from evo.search import Search
@@ -33,13 +34,18 @@ VERSIONED = ("kernel-evo", "ray", "numpy", "optuna", "litellm", "cupy-cuda12x", 
 """Distributions whose versions a run records."""
 
 
+UNFINISHED = ("interrupted", PROMPTS)
+"""Reasons to stop that say nothing of the search: it goes on later, and nothing is measured at its end yet."""
+
+
 @dataclass(frozen=True)
 class Result:
     """How a run ended.
 
     Attributes:
         folder: of the run.
-        reason: `evaluations`, `idle`, `minutes`, `cost_usd`, `target_speedup` or `interrupted`.
+        reason: `evaluations`, `idle`, `minutes`, `cost_usd`, `tokens`, `target_speedup`, `prompts` or
+            `interrupted`.
         champion: candidate id.
         finale: the champion measured again beside the initial kernel as given; None when interrupted, or when the
             champion is that very kernel.
@@ -142,6 +148,7 @@ def _sit(store: Store, config: Config, workload: Workload, device: Device, obser
                 store=store,
                 search=search,
                 mutations=Mutations(store, config, workload, device),
+                ledger=Ledger(store, config),
                 crew=crew,
                 config=config,
                 observer=observer,
@@ -149,7 +156,7 @@ def _sit(store: Store, config: Config, workload: Workload, device: Device, obser
                 clock=_clock(store),
             )
             reason = _work(loop, store)
-            finale = None if reason == "interrupted" else _finale(loop, store, workload)
+            finale = None if reason in UNFINISHED else _finale(loop, store, workload)
         finally:
             crew.close()
     store.stop(reason)
@@ -161,7 +168,9 @@ def _sit(store: Store, config: Config, workload: Workload, device: Device, obser
 def _work(loop: Loop, store: Store) -> str:
     if not store.events():
         loop.evaluate_initial(store.candidate(0))
-    loop.restore()
+    loop.learn()
+    if not loop.interrupted():
+        loop.restore()
     return loop.work()
 
 

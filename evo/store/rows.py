@@ -18,6 +18,7 @@ from evo.records import (
     Evaluation,
     Finding,
     Latency,
+    ModelFacts,
     ModelReply,
     ModelRequest,
     Mutate,
@@ -29,6 +30,7 @@ from evo.records import (
     Status,
     Task,
     Trial,
+    Turn,
     Workload,
     from_json,
     to_json,
@@ -54,6 +56,7 @@ class Meta:
         reference: the verdict on the workload's reference.cu; None without one, and until the search has ended.
         reference_finale: the champion beside reference.cu, measured when the search had ended.
         baseline_finale: the champion beside baseline.py, measured when the search had ended.
+        models: what is known of the config's models, in order; None until somebody has asked.
     """
 
     config: Config
@@ -67,6 +70,7 @@ class Meta:
     reference: Evaluation | None = None
     reference_finale: Comparison | None = None
     baseline_finale: Comparison | None = None
+    models: tuple[ModelFacts, ...] | None = None
 
 
 @dataclass(frozen=True)
@@ -100,19 +104,40 @@ class Call:
 
 
 @dataclass(frozen=True)
+class Sent:
+    """One request on its way to a model, stored before it leaves.
+
+    Attributes:
+        task: that asks.
+        step: which request of the task.
+        model: index into the config's models.
+        usd: set aside for it; None where the price is unknown.
+        tokens: set aside for it, of prompt and reply.
+    """
+
+    task: int
+    step: int
+    model: int
+    usd: float | None
+    tokens: int
+
+
+@dataclass(frozen=True)
 class OpenTask:
     """A task that was asked and never told, with all that is stored of it: where a resumed run goes on.
 
     Attributes:
         task: as asked.
-        replies: of the model, in order; none is asked for again.
+        turns: replies of the model with what tools said, in order; none is asked for again.
+        sent: how often the request behind them was sent, without an answer.
         candidate: the kernel that it made, if it came so far.
         evaluation: of the candidate, if it came so far.
         comparison: for a `Compare`, if it came so far.
     """
 
     task: Task
-    replies: tuple[ModelReply, ...] = ()
+    turns: tuple[Turn, ...] = ()
+    sent: int = 0
     candidate: Candidate | None = None
     evaluation: Evaluation | None = None
     comparison: Comparison | None = None
@@ -120,13 +145,27 @@ class OpenTask:
 
 @dataclass(frozen=True)
 class Spent:
-    """What the model calls of a run have cost so far; `unpriced` calls have no known price and add nothing."""
+    """What the model calls of a run have cost so far.
+
+    Attributes:
+        calls: that were answered, well or badly.
+        input_tokens: of their prompts.
+        output_tokens: of their replies.
+        cost_usd: as billed, where the price is known.
+        unpriced: calls without a known price, which add nothing to `cost_usd`.
+        unsure: requests that were sent and not answered: in flight, or interrupted, and then perhaps billed.
+        unsure_usd: set aside for those.
+        unsure_tokens: set aside for those.
+    """
 
     calls: int = 0
     input_tokens: int = 0
     output_tokens: int = 0
     cost_usd: float = 0.0
     unpriced: int = 0
+    unsure: int = 0
+    unsure_usd: float = 0.0
+    unsure_tokens: int = 0
 
 
 def meta_row(meta: Meta) -> Row:
@@ -156,7 +195,11 @@ def to_meta(row: Row) -> Meta:
         reference=_optional(Evaluation, row["reference"]),
         reference_finale=_optional(Comparison, row["reference_finale"]),
         baseline_finale=_optional(Comparison, row["baseline_finale"]),
+        models=_optional(_FACTS, row["models"]),
     )
+
+
+_FACTS = tuple[ModelFacts, ...]
 
 
 def _optional(kind: type[R], text: str | None) -> R | None:
@@ -189,6 +232,7 @@ def call_row(task: int, step: int, request: ModelRequest, reply: ModelReply) -> 
         "output_tokens": reply.output_tokens,
         "cost_usd": reply.cost_usd,
         "latency_s": reply.latency_s,
+        "uncertain": reply.uncertain,
     }
 
 

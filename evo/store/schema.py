@@ -185,6 +185,36 @@ CREATE TABLE budgets (
 INSERT INTO budgets SELECT 0, json_extract(config, '$.budget') FROM runs;
 """
 
+_LEDGER = f"""
+ALTER TABLE runs ADD COLUMN models TEXT;
+ALTER TABLE calls ADD COLUMN uncertain INTEGER NOT NULL DEFAULT 0;
+CREATE TABLE sent (
+    id INTEGER PRIMARY KEY,
+    task INTEGER NOT NULL REFERENCES tasks(id),
+    step INTEGER NOT NULL,
+    model INTEGER NOT NULL,
+    usd REAL,
+    tokens INTEGER NOT NULL,
+    unsure INTEGER NOT NULL DEFAULT 1,
+    at REAL NOT NULL DEFAULT {_NOW}
+) STRICT;
+CREATE INDEX sent_step ON sent(task, step);
+CREATE INDEX sent_unsure ON sent(unsure) WHERE unsure > 0;
+-- A reply settles the last sending of its step; an earlier one was cut off, and its price stays unknown.
+CREATE TRIGGER calls_settle AFTER INSERT ON calls BEGIN
+    UPDATE sent SET unsure = new.uncertain
+    WHERE id = (SELECT max(id) FROM sent WHERE task = new.task AND step = new.step);
+END;
+CREATE TABLE tool_results (
+    task INTEGER NOT NULL,
+    step INTEGER NOT NULL,
+    results TEXT NOT NULL,
+    at REAL NOT NULL DEFAULT {_NOW},
+    PRIMARY KEY (task, step),
+    FOREIGN KEY (task, step) REFERENCES calls(task, step)
+) STRICT;
+"""
+
 MIGRATIONS: tuple[tuple[str, str], ...] = (
     ("001_first", _FIRST),
     ("002_reference", _REFERENCE),
@@ -192,6 +222,7 @@ MIGRATIONS: tuple[tuple[str, str], ...] = (
     ("004_baseline", _BASELINE),
     ("005_gpu", _GPU),
     ("006_budgets", _BUDGETS),
+    ("007_ledger", _LEDGER),
 )
 """(name, SQL script) in the order of application."""
 
@@ -212,4 +243,23 @@ SELECT coalesce(sum(coalesce(until, (
     )
     WHERE at >= since AND at < coalesce((SELECT min(h.since) FROM holders h WHERE h.id > holders.id), 1e300)
 ), since) - since), 0.0) AS seconds FROM holders
+"""
+
+SPENT = """
+SELECT calls, input_tokens, output_tokens, cost_usd, unpriced, unsure, unsure_usd, unsure_tokens
+FROM spent, (
+    SELECT coalesce(sum(unsure), 0) AS unsure, coalesce(sum(unsure * usd), 0.0) AS unsure_usd,
+        coalesce(sum(unsure * tokens), 0) AS unsure_tokens
+    FROM sent WHERE unsure > 0
+)
+"""
+
+OPEN_TASKS = """
+SELECT tasks.id, record, kind, candidates.id AS candidate, (
+    SELECT count(*) FROM sent
+    WHERE sent.task = tasks.id AND step = (SELECT count(*) FROM calls WHERE calls.task = tasks.id)
+) AS sent
+FROM tasks LEFT JOIN candidates ON candidates.task = tasks.id
+WHERE NOT EXISTS (SELECT 1 FROM events WHERE events.task = tasks.id AND events.kind = 'tell')
+ORDER BY tasks.id
 """

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict, deque
 from collections.abc import Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -18,17 +19,21 @@ from evo.records import (
     Comparison,
     Device,
     Evaluation,
+    ModelFacts,
     ModelReply,
     ModelRequest,
     Outcome,
     Task,
+    ToolResult,
+    Turn,
     Workload,
+    from_json,
     to_json,
 )
 from evo.store import rows
 from evo.store.database import FILE, Database
-from evo.store.rows import Call, Event, Meta, OpenTask, Row, Spent
-from evo.store.schema import ANCESTORS, ELAPSED
+from evo.store.rows import Call, Event, Meta, OpenTask, Row, Sent, Spent
+from evo.store.schema import ANCESTORS, ELAPSED, OPEN_TASKS, SPENT
 
 
 class Replayable(Protocol):
@@ -167,6 +172,16 @@ class Store:
             self._database.insert("tasks", rows.task_row(task))
             self._database.insert("events", {"kind": "ask", "task": task.id})
 
+    def set_models(self, facts: tuple[ModelFacts, ...]) -> None:
+        """Store what is known of the models: prompts are made from it, so that a resumed run must not ask anew."""
+        with self._database.transaction():
+            self._database.execute("UPDATE runs SET models = :models", models=to_json(facts))
+
+    def add_sent(self, sent: Sent) -> None:
+        """Store that a request leaves, and what is set aside for it; comes before it leaves."""
+        with self._database.transaction():
+            self._database.insert("sent", asdict(sent))
+
     def add_reply(self, task: int, step: int, request: ModelRequest, reply: ModelReply) -> None:
         """Store a model's reply; comes before it is acted on.
 
@@ -178,6 +193,11 @@ class Store:
         """
         with self._database.transaction():
             self._database.insert("calls", rows.call_row(task, step, request, reply))
+
+    def add_results(self, task: int, step: int, results: tuple[ToolResult, ...]) -> None:
+        """Store what the tools said that a reply called; comes before the model is asked again."""
+        with self._database.transaction():
+            self._database.insert("tool_results", {"task": task, "step": step, "results": to_json(results)})
 
     def add_candidate(self, candidate: Candidate) -> None:
         """Store a candidate with its parents; a second one with the same hash is refused (see `find_by_hash`)."""
@@ -268,9 +288,16 @@ class Store:
         found = self._database.query(sql, task=task)
         return [rows.to_call(row) for row in found]
 
-    def replies(self, task: int) -> tuple[ModelReply, ...]:
-        """Return the replies that a task has had, in order: what its operator's `step` is given."""
-        return tuple(call.reply for call in self.calls(task))
+    def turns(self, task: int) -> tuple[Turn, ...]:
+        """Return the replies that a task has had, with what tools said, in order: what its operator's step is given."""
+        found = self._database.query("SELECT step, results FROM tool_results WHERE task = :task", task=task)
+        results = {row["step"]: from_json(tuple[ToolResult, ...], row["results"]) for row in found}
+        return tuple(Turn(call.reply, results.get(call.step, ())) for call in self.calls(task))
+
+    def unsure(self) -> list[Sent]:
+        """Return the requests that were sent and not answered, in order: in flight, or interrupted."""
+        found = self._database.query("SELECT task, step, model, usd, tokens FROM sent WHERE unsure > 0 ORDER BY id")
+        return [Sent(**row) for row in found]
 
     def candidate(self, candidate: int) -> Candidate:
         """Return one candidate.
@@ -324,8 +351,7 @@ class Store:
 
     def spent(self) -> Spent:
         """Return what all model calls so far have cost."""
-        found = self._database.query("SELECT calls, input_tokens, output_tokens, cost_usd, unpriced FROM spent")
-        return Spent(**found[0])
+        return Spent(**self._database.query(SPENT)[0])
 
     def elapsed_s(self) -> float:
         """Return for how many seconds the run has been worked on: from each opening to its close or last record."""
@@ -334,17 +360,13 @@ class Store:
 
     def open_tasks(self) -> list[OpenTask]:
         """Return the tasks that were asked and not told, in order, with all that is stored of them."""
-        found = self._database.query(
-            "SELECT tasks.id, record, kind, candidates.id AS candidate FROM tasks "
-            "LEFT JOIN candidates ON candidates.task = tasks.id "
-            "WHERE NOT EXISTS (SELECT 1 FROM events WHERE events.task = tasks.id AND events.kind = 'tell') "
-            "ORDER BY tasks.id"
-        )
+        found = self._database.query(OPEN_TASKS)
         comparisons = self.comparisons()
         return [
             OpenTask(
                 task=rows.to_task(row["record"], row["kind"]),
-                replies=self.replies(row["id"]),
+                turns=self.turns(row["id"]),
+                sent=row["sent"],
                 candidate=None if row["candidate"] is None else self.candidate(row["candidate"]),
                 evaluation=None if row["candidate"] is None else self.evaluation(row["candidate"]),
                 comparison=comparisons.get(row["id"]),

@@ -134,7 +134,7 @@ def test_a_reply_without_code_is_no_proposal_and_the_run_goes_on(done: Done) -> 
     with Store.read(done.folder) as store:
         outcomes = {event.outcome.task: event.outcome for event in store.events() if event.outcome}
         (refused,) = (outcome for outcome in outcomes.values() if outcome.status is Status.NO_PROPOSAL)
-        assert [reply.text for reply in store.replies(refused.task)] == [REFUSAL, REFUSAL]
+        assert [turn.reply.text for turn in store.turns(refused.task)] == [REFUSAL, REFUSAL]
         assert refused.cost_usd > 0
         later = {outcome.status for outcome in outcomes.values() if outcome.task > refused.task}
         assert later == {Status.WRONG_ANSWER}

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import contextlib
 import math
 import os
 import sqlite3
@@ -36,6 +37,7 @@ from evo.records import (
     Status,
     Task,
     Trial,
+    Turn,
 )
 from evo.search import Search
 from evo.store import Store
@@ -45,7 +47,7 @@ from tests.support import runs
 
 START = Outcome(-1, 0, Status.OK, 1.0, {"unit": "scalar"})
 REQUEST = ModelRequest((Message("system", "be fast"), Message("user", "a kernel: “µ”")))
-REPLY = ModelReply("ok", "```cuda\n…\n```", "gpt-5-mini-2025", 100, 50, 40, 0.25, 1.5, 2, "stop")
+REPLY = ModelReply("ok", "```cuda\n…\n```", "gpt-5-mini-2025", 100, 50, 40, 0.25, 1.5, 2, 0, "stop")
 CHILD = Path(runs.__file__).with_name("store_child.py")
 
 
@@ -107,7 +109,7 @@ def test_records_come_back_as_they_were_stored(store: Store) -> None:
     store.add_evaluation(runs.evaluation(1))
     store.add_comparison(1, runs.comparison(compare, promoted=True))
     assert store.tasks() == [mutate(0), compare]
-    assert store.replies(0) == (REPLY,)
+    assert store.turns(0) == (Turn(REPLY),)
     assert [(call.task, call.step, call.request, call.reply) for call in store.calls()] == [(0, 0, REQUEST, REPLY)]
     assert store.candidate(1) == store.candidates()[1] == runs.candidate(1, 0, (0,), island=1)
     assert store.evaluation(1) == store.evaluations()[1] == runs.evaluation(1)
@@ -385,10 +387,12 @@ def test_damage_is_found(tmp_path: Path) -> None:
                   "VALUES (999, 0, '', '', 'ok', '', 0)")  # fmt: skip
     with Store.read(tmp_path) as reader:
         assert reader.check() == ("a row of calls lacks its tasks",)
+    with contextlib.closing(sqlite3.connect(tmp_path / "evo.db")) as connection:
+        (page,) = connection.execute("SELECT rootpage FROM sqlite_master WHERE name = 'tasks'").fetchone()
+        (size,) = connection.execute("PRAGMA page_size").fetchone()
     with (tmp_path / "evo.db").open("r+b") as file:
-        size = file.seek(0, os.SEEK_END)
-        file.seek(size // 2)
-        file.write(b"\xff" * 4096)
+        file.seek((page - 1) * size)
+        file.write(b"\xff" * size)
     with Store.read(tmp_path) as reader:
         assert any("malformed" in line or "Tree" in line for line in reader.check())
 
@@ -453,8 +457,8 @@ def test_open_tasks_hold_all_that_is_stored_of_them(store: Store) -> None:
         store.tell(Outcome(task.id, None, Status.NO_PROPOSAL))
     assert store.open_tasks() == [
         OpenTask(mutate(2)),
-        OpenTask(mutate(3), (REPLY,), runs.candidate(1, 3, (0,))),
-        OpenTask(mutate(4), (REPLY,), runs.candidate(2, 4, (0,)), runs.evaluation(2)),
+        OpenTask(mutate(3), (Turn(REPLY),), 0, runs.candidate(1, 3, (0,))),
+        OpenTask(mutate(4), (Turn(REPLY),), 0, runs.candidate(2, 4, (0,)), runs.evaluation(2)),
         OpenTask(compare, comparison=runs.comparison(compare, promoted=False)),
     ]
 
@@ -576,7 +580,7 @@ def stored(store: Store) -> list[str]:
     lines = []
     for task in store.tasks():
         lines.append(f"task {task.id}")
-        lines += [f"reply {task.id}"] * len(store.replies(task.id))
+        lines += [f"reply {task.id}"] * len(store.turns(task.id))
         if task.id in made:
             lines.append(f"candidate {made[task.id]}")
             lines += [f"evaluation {made[task.id]}"] * (made[task.id] in evaluated)
