@@ -7,7 +7,6 @@ committed before the next begins, so that a killed run goes on at the last arrow
 from __future__ import annotations
 
 import base64
-import contextlib
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -23,75 +22,27 @@ from evo.records import (
     Comparison,
     Evaluation,
     ModelReply,
-    ModelRequest,
     Mutate,
     Outcome,
     Proposal,
     Status,
-    Task,
-    ToolRequest,
-    ToolResult,
-    Turn,
 )
 from evo.runner import cluster
+from evo.runner.asking import POLL_S, Asking, ToolResults
 from evo.runner.crew import Crew, Seat
-from evo.runner.ledger import Ledger
-from evo.runner.mutation import Mutations, candidate_hash
+from evo.runner.mutation import candidate_hash
 from evo.runner.observer import Observer
+from evo.runner.opened import Open
 from evo.search import Search
 from evo.store import Store, rundir
 
 INITIAL = Mutate(id=-1, operator="initial", model=-1, parents=())
 """The task that the initial kernel is evaluated under."""
 
-# How long one wait for Ray lasts; budgets and Ctrl-C are looked at in between.
-POLL_S = 0.2
-# A candidate whose evaluator died gets a second one: it may have been the machine. Then it is the candidate. And a
-# request whose worker died, or that a killed run left behind, is sent once more: it may have been paid for already.
+# A candidate whose evaluator died gets a second one: it may have been the machine. Then it is the candidate.
 TRIES = 2
 PROMPTS = "prompts"
 """Why a run stops that cannot go on until a person has answered."""
-
-ToolResults = tuple[ToolResult, ...]
-
-
-@dataclass
-class Open:
-    """A task under way.
-
-    Attributes:
-        task: as asked.
-        turns: replies of the model so far, with what the tools said that it called.
-        request: what the model is asked next: the call in flight, or a prompt that waits for a person.
-        sent: how often that request was sent.
-        proposal: what its operator made, until it is a candidate.
-        candidate: what it made.
-        screened: the pre-screen's word.
-        worker: the mutator worker that the call went to.
-        lost: how many evaluators died over it.
-        failed: how many times a device failed under it.
-    """
-
-    task: Task
-    turns: tuple[Turn, ...] = ()
-    request: ModelRequest | None = None
-    sent: int = 0
-    worker: Any = None
-    proposal: Proposal | None = None
-    candidate: Candidate | None = None
-    screened: Screened | None = None
-    lost: int = 0
-    failed: int = 0
-
-    @property
-    def cost_usd(self) -> float:
-        """What its model calls cost, as far as prices are known."""
-        return sum(turn.reply.cost_usd or 0.0 for turn in self.turns)
-
-    @property
-    def prompt(self) -> bool:
-        """Whether a prompt of it waits for a person."""
-        return self.request is not None and self.worker is None
 
 
 @dataclass
@@ -101,8 +52,7 @@ class Loop:
     Attributes:
         store: committed to before anything else happens.
         search: asked and told.
-        mutations: steps operators.
-        ledger: knows what may still be spent on models.
+        asking: steps operators, asks models.
         crew: works on Ray.
         config: budgets and the number of tasks in flight.
         observer: hears of everything.
@@ -112,8 +62,7 @@ class Loop:
 
     store: Store
     search: Search
-    mutations: Mutations
-    ledger: Ledger
+    asking: Asking
     crew: Crew
     config: Config
     observer: Observer
@@ -123,16 +72,6 @@ class Loop:
     _waiting: dict[Any, tuple[int, Seat | None]] = field(default_factory=dict)
     _queue: list[int] = field(default_factory=list)
     _said: set[str] = field(default_factory=set)
-
-    def learn(self) -> None:
-        """Wait until it is known what the models can do and cost: prompts and budgets depend on it."""
-        if self.ledger.facts or not self.config.models:
-            return
-        while not self.interrupted():
-            facts = self.crew.facts(POLL_S)
-            if facts is not None:
-                self.ledger.learn(facts)
-                return
 
     def restore(self) -> None:
         """Take up the tasks that were asked and never told; a reply that was paid for is never asked for again."""
@@ -150,7 +89,7 @@ class Loop:
         try:
             return self._work()
         except RunError:
-            self._harvest()
+            self._keep_replies()
             raise
 
     def _work(self) -> str:
@@ -167,21 +106,11 @@ class Loop:
             self._seat_queue()
             self._collect()
         self.observer.event("interrupted", open=len(self._open))
-        self._harvest()
+        self._keep_replies()
         return "interrupted"
 
-    def _harvest(self) -> None:
-        """Wait for the model calls in flight, and store what comes back: it is paid for, and a resumed run uses it."""
-        calls = {ref: self._open[number] for ref, (number, seat) in self._waiting.items() if seat is None}
-        calls = {ref: opened for ref, opened in calls.items() if opened.worker is not None}
-        if calls:
-            self.observer.event("harvesting", calls=len(calls))
-        while calls:
-            done, _ = self.crew.ray.wait(list(calls), num_returns=1, timeout=POLL_S)
-            for ref in done:
-                opened = calls.pop(ref)
-                with contextlib.suppress(self.crew.ray.exceptions.RayError):
-                    self._keep(opened, self.crew.ray.get(ref))
+    def _keep_replies(self) -> None:
+        self.asking.harvest({ref: self._open[number] for ref, (number, seat) in self._waiting.items() if seat is None})
 
     def evaluate_initial(self, candidate: Candidate) -> None:
         """Judge the initial kernel and start the search with it.
@@ -236,7 +165,7 @@ class Loop:
         budget = self.config.budget
         if budget.minutes is not None and self.clock() >= 60 * budget.minutes:
             return self._drain("minutes")
-        if not self._calls_in_flight and (used_up := self.ledger.spent_up()):
+        if used_up := self.asking.spent_up(self._open.values()):
             return self._drain(used_up)
         if budget.target_speedup is not None and self.search.champion_ratio * budget.target_speedup <= 1:
             return self._drain("target_speedup")
@@ -248,19 +177,14 @@ class Loop:
 
     def _fill(self, *, mutate: bool) -> None:
         """Ask for as much as may be in flight; with its budget used up, a run still decides who is champion."""
-        while ((mutate and self._may_spend()) or self.search.undecided) and (task := self.search.ask()) is not None:
+        while self._may_ask(mutate) and (task := self.search.ask()) is not None:
             self.store.add_task(task)
             self.observer.event("asked", task=task)
             self._open[task.id] = Open(task)
             self._go_on(self._open[task.id])
 
-    @property
-    def _calls_in_flight(self) -> int:
-        return sum(opened.worker is not None for opened in self._open.values())
-
-    def _may_spend(self) -> bool:
-        """Whether a further task may begin; the last of the money goes into one call at a time."""
-        return not self._calls_in_flight or self.ledger.room()
+    def _may_ask(self, mutate: bool) -> bool:
+        return (mutate and self.asking.may_begin(self._open.values())) or self.search.undecided
 
     # --- one arrow further ------------------------------------------------------------------------------------
 
@@ -275,32 +199,14 @@ class Loop:
             self._queue.append(opened.task.id)
 
     def _mutate(self, opened: Open, task: Mutate) -> None:
-        step = self.mutations.step(task, opened.turns, self.ledger.facts)
-        if isinstance(step, ModelRequest):
-            self._ask(opened, task, replace(step, task=task.id, step=len(opened.turns)))
-        elif isinstance(step, ToolRequest):
-            self._wait(self.crew.use_tools(step.calls, self.mutations.parent(task)), opened)
-        else:
+        step = self.asking.next(opened, task)
+        if isinstance(step, Proposal):
             opened.proposal = step
             self._register()
-
-    def _ask(self, opened: Open, task: Mutate, request: ModelRequest) -> None:
-        opened.request = request
-        if task.model in self.crew.manual:
-            self.observer.event("prompt", task=task)
-        elif opened.sent >= TRIES:
-            self._take_reply(opened, self._cut_off("the run was killed"))
-        elif opened.turns and (used_up := self.ledger.spent_up()):
-            opened.request, opened.proposal = None, Proposal(None, f"the budget {used_up} was used up in between")
-            self._register()
-        else:
-            self.store.add_sent(self.ledger.reservation(task.model, request))
-            opened.sent, opened.worker = opened.sent + 1, self.crew.worker
-            self._wait(self.crew.complete(task.model, request), opened)
-
-    def _cut_off(self, why: str) -> ModelReply:
-        error = f"{why} while the model was being asked, {TRIES} times; it is not asked again"
-        return ModelReply("error", error=error, cost_usd=0.0, attempts=0, uncertain=1)
+        elif isinstance(step, ModelReply):
+            self._take_reply(opened, step)
+        elif step is not None:
+            self._wait(step, opened)
 
     def _register(self) -> None:
         """Make candidates of the proposals that are ready, or say that there is nothing to evaluate.
@@ -414,17 +320,16 @@ class Loop:
             self._take(opened, self._given_up(opened, str(fault)))
 
     def _lost(self, opened: Open, seat: Seat | None, why: str) -> None:
-        """A process died under a call: put a new one in its place; the second time it is the candidate's fault."""
+        """A process died under a call: put a new one in its place; the second time it is the call's fault."""
         opened.lost += 1
         self.observer.event("evaluator_lost", task=opened.task, message=why)
+        if opened.worker is not None:
+            reply = self.asking.lost(opened, why)
+            self._take_reply(opened, reply) if reply is not None else self._go_on(opened)
+            return
         if seat is not None:
             self.crew.replace(seat)
-        elif opened.worker is not None:
-            self.crew.replace_worker(opened.worker)
-            opened.worker = None
-        if opened.request is not None and opened.sent >= TRIES:
-            self._take_reply(opened, self._cut_off(f"the mutator worker died ({why})"))
-        elif opened.request is not None or opened.lost < TRIES:
+        if opened.lost < TRIES or opened.candidate is None:
             self._go_on(opened)
         else:
             self._take(opened, self._given_up(opened, why))
@@ -451,23 +356,15 @@ class Loop:
             self._take_comparison(opened, result)
 
     def _take_reply(self, opened: Open, reply: ModelReply) -> None:
-        self._keep(opened, reply)
+        self.asking.keep(opened, reply)
         self.observer.event("replied", task=opened.task, reply=reply)
         if reply.fatal:
             raise RunError(f"{reply.error}\nEverything so far is stored; mend it, then: evo resume {self.store.folder}")
-        opened.turns = (*opened.turns, Turn(reply))
         self._go_on(opened)
 
-    def _keep(self, opened: Open, reply: ModelReply) -> None:
-        assert opened.request is not None
-        self.store.add_reply(opened.task.id, len(opened.turns), opened.request, reply)
-        self.ledger.heard(reply.output_tokens)
-        opened.request, opened.worker, opened.sent = None, None, 0
-
     def _take_results(self, opened: Open, results: ToolResults) -> None:
-        self.store.add_results(opened.task.id, len(opened.turns) - 1, results)
+        self.asking.keep_results(opened, results)
         self.observer.event("tools_used", task=opened.task, results=results)
-        opened.turns = (*opened.turns[:-1], replace(opened.turns[-1], results=results))
         self._go_on(opened)
 
     def _take_screened(self, opened: Open, screened: Screened) -> None:

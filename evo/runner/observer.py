@@ -9,9 +9,10 @@ class Observer(Protocol):
     """Receives the run's events as they are committed.
 
     Kinds and their facts: `started` (folder, workload, device, config), `initial` (evaluation), `asked` (task),
-    `replied` (task, reply), `proposed` (candidate), `screened` (candidate, screened), `evaluated` (candidate,
-    evaluation), `no_proposal` (task, status, note), `compared` (comparison), `champion` (candidate, ratio),
-    `not_profiled` (message), `evaluator_lost` (message), `draining` (reason, open), `interrupted` (open), `finale`
+    `prompt` (task; it waits for a person), `replied` (task, reply), `tools_used` (task, results), `proposed`
+    (candidate), `screened` (candidate, screened), `evaluated` (candidate, evaluation), `no_proposal` (task, status,
+    note), `compared` (comparison), `champion` (candidate, ratio), `not_profiled` (message), `evaluator_lost` (message),
+    `draining` (reason, open), `interrupted` (open), `harvesting` (calls: replies that are waited for), `finale`
     (comparison), `reference` (evaluation), `reference_compared` (comparison), `baseline_compared` (comparison),
     `stopped` (result).
     """

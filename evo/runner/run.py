@@ -21,6 +21,7 @@ from evo.errors import ConfigError, WorkloadError
 from evo.population import island_count
 from evo.records import BASELINE_ID, REFERENCE_ID, Candidate, Comparison, Device, Status, Workload
 from evo.runner import cluster, devices
+from evo.runner.asking import Asking
 from evo.runner.crew import Crew
 from evo.runner.ledger import Ledger
 from evo.runner.loop import PROMPTS, Loop
@@ -143,12 +144,12 @@ def _sit(store: Store, config: Config, workload: Workload, device: Device, obser
     setup = Setup(workload, config.timing, config.tuning, config.seed, workload.initial, core, config.profile)
     with _interrupts() as interrupted, devices.kept_off(core), _ray(config) as ray:
         crew = Crew(ray, config.device, device, setup, config.models, calls=config.search.in_flight)
+        mutations = Mutations(store, config, workload, device)
         try:
             loop = Loop(
                 store=store,
                 search=search,
-                mutations=Mutations(store, config, workload, device),
-                ledger=Ledger(store, config),
+                asking=Asking(store, mutations, Ledger(store, config), crew, config, observer),
                 crew=crew,
                 config=config,
                 observer=observer,
@@ -168,7 +169,7 @@ def _sit(store: Store, config: Config, workload: Workload, device: Device, obser
 def _work(loop: Loop, store: Store) -> str:
     if not store.events():
         loop.evaluate_initial(store.candidate(0))
-    loop.learn()
+    loop.asking.learn(loop.interrupted)
     if not loop.interrupted():
         loop.restore()
     return loop.work()
