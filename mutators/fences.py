@@ -1,4 +1,4 @@
-"""Markdown fences: quoting text that others wrote so that it cannot end its quotation, and reading a reply's blocks.
+"""Markdown fences: reading a reply's blocks; quoting (`evo.quoting`) is offered beside it.
 
 Pure text in, pure text out; what the text means is for others to say.
 """
@@ -8,11 +8,11 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-_RUN = re.compile(r"`{3,}")
+from evo.quoting import clean, fence
+
+__all__ = ["Block", "blocks", "clean", "fence", "outside"]
+
 _FENCE = re.compile(r"^[ \t]*(?P<ticks>`{3,}|~{3,})[ \t]*(?P<info>[^\n]*?)[ \t]*$")
-# C0 and C1 controls, line separators, bidirectional overrides (CVE-2021-42574) and lone surrogates
-_CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
-_ESCAPES = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]")
 
 
 @dataclass(frozen=True)
@@ -22,21 +22,6 @@ class Block:
     language: str
     text: str
     closed: bool
-
-
-def fence(text: str, language: str = "text") -> str:
-    """Quote `text` in a fence that is longer than any run of backticks inside it.
-
-    Control characters and terminal escapes are taken out, so that what is quoted is what is seen.
-    """
-    body = clean(text).strip("\n")
-    ticks = "`" * max([3, *(len(run) + 1 for run in _RUN.findall(body))])
-    return f"{ticks}{language}\n{body}\n{ticks}"
-
-
-def clean(text: str) -> str:
-    """Return `text` with line ends as newlines and without terminal escapes or control characters."""
-    return _CONTROLS.sub("", _ESCAPES.sub("", text.replace("\r\n", "\n").replace("\r", "\n")))
 
 
 def blocks(text: str) -> tuple[Block, ...]:
