@@ -11,11 +11,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from evaluators import needed
+from evaluators.needed import Needed, Use
 from evo import kernel as kernels
 from evo.commands import judging, output
 from evo.errors import ConfigError, DeviceError, HeaderError
 from evo.kernel import Kernel
-from evo.records import Binary, Case, Config, Device, LaunchPlan, Role, Status, Workload
+from evo.records import Config, Device, Status, Workload
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -29,18 +31,6 @@ _SHARED_KIB = {75: 64, 80: 163, 86: 99, 87: 163, 88: 99, 89: 99, 90: 227, 120: 9
 """Most shared memory per block (CUDA C++ Programming Guide, "Technical Specifications per Compute Capability")."""
 _MOST_SHARED_KIB = 227
 """Of every other architecture since 9.0."""
-
-
-@dataclass(frozen=True)
-class Use:
-    """What one kernel of a program uses; `dynamic_shared_bytes` is the most that a launch of the cases asks for."""
-
-    registers: int | None
-    spill_bytes: int | None
-    local_bytes: int | None
-    static_shared_bytes: int | None
-    dynamic_shared_bytes: int
-    symbol: str
 
 
 @dataclass(frozen=True)
@@ -119,48 +109,28 @@ def _gpu() -> Device | None:
 
 def _programs(source: str, workload: Workload, device: Device) -> tuple[list[Program], str]:
     """Return the distinct programs; or none, and what is wrong with the launch header."""
-    groups: dict[tuple[object, ...], list[tuple[Case, LaunchPlan]]] = {}
     try:
         kernel = kernels.parse(source)
-        for case in workload.role(Role.PERFORMANCE):
-            plan = kernel.plan(workload, case, device)
-            groups.setdefault((tuple(sorted(plan.defines.items())), plan.options), []).append((case, plan))
+        programs = needed.programs(kernel, workload, device)
     except HeaderError as error:
         return [], str(error)
     with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as threads:
-        return list(threads.map(lambda group: _program(kernel, group, device), groups.values())), ""
+        return list(threads.map(lambda program: _program(kernel, program, device), programs)), ""
 
 
-def _program(kernel: Kernel, group: Sequence[tuple[Case, LaunchPlan]], device: Device) -> Program:
+def _program(kernel: Kernel, program: Needed, device: Device) -> Program:
     from evaluators import nvrtc
     from evaluators.builder import request
 
-    plan = group[0][1]
+    plan = program.plan
     binary = nvrtc.compile(request(kernel, plan, device.arch), cubin=True)
     if binary.status is Status.UNSUPPORTED and (unknown := nvrtc.unknown_arch(device.arch)):
         raise ConfigError(f"--arch: {unknown}")
-    cases = tuple(case.name for case, _ in group)
-    uses = _uses(binary, [plan for _, plan in group])
+    uses = needed.uses(binary, program.plans)
+    size, seconds = len(binary.image), binary.seconds
     return Program(
-        cases, plan.defines, plan.options, binary.status, binary.message, uses, len(binary.image), binary.seconds
-    )
-
-
-def _uses(binary: Binary, plans: Sequence[LaunchPlan]) -> dict[str, Use]:
-    dynamic: dict[str, int] = {}
-    for launch in (launch for plan in plans for launch in plan.launches):
-        dynamic[launch.kernel] = max(launch.shared_bytes, dynamic.get(launch.kernel, 0))
-    return {
-        name: Use(
-            used.registers,
-            used.spill_bytes,
-            used.local_bytes,
-            used.static_shared_bytes,
-            dynamic.get(name, 0),
-            binary.lowered.get(name, name),
-        )
-        for name, used in binary.resources.items()
-    }
+        program.names, plan.defines, plan.options, binary.status, binary.message, uses, size, seconds
+    )  # fmt: skip
 
 
 # --- saying -----------------------------------------------------------------------------------------------------
