@@ -396,7 +396,7 @@ def _asking(config: Config) -> list[str]:
 
 
 def _without_idle_defaults(config: Config) -> Config:
-    """Drop the default model, its budget and its tools where no operator asks one, so that a resolved config says so."""
+    """Drop the default model, its budget and tools where no operator asks one, so that a resolved config says so."""
     if _asking(config):
         return config
     budget = config.budget.model_copy(update={"cost_usd": None})

@@ -10,9 +10,11 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Literal, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 
 DESCRIPTORS = ("staging", "unit", "outputs")
 """The coordinates of a cell, as evaluations describe them."""
@@ -59,7 +61,7 @@ class Island:
             elites.remove(mates[-1])
         return Island(tuple(elites[:ELITES_PER_ISLAND]))
 
-    @property
+    @cached_property
     def cells(self) -> Mapping[Cell, tuple[Elite, ...]]:
         """Elites by cell; the cell with the fastest elite first, and the fastest first in each."""
         cells: dict[Cell, tuple[Elite, ...]] = {}
@@ -117,6 +119,28 @@ class Population:
         cell = by_rank(tuple(self.islands[island].cells.values()), rng)
         return by_rank(cell, rng).candidate
 
+    def partners(self, island: int, home: Cell | None, count: int, rng: np.random.Generator) -> tuple[int, ...]:
+        """Draw up to `count` candidates of other cells than a first parent's and than each other's, by rank.
+
+        Args:
+            island: whose cells come first; those of the next islands of the ring follow.
+            home: cell of the first parent; None where it has none.
+            count: how many at most.
+            rng: the only source of randomness.
+        """
+        drawn: dict[Cell | None, int] = {home: -1}
+        for known in (*self.islands[island:], *self.islands[:island]):
+            strangers = {cell: elites for cell, elites in known.cells.items() if cell not in drawn}
+            while strangers and len(drawn) <= count:
+                cell = by_rank(tuple(strangers), rng)
+                drawn[cell] = by_rank(strangers.pop(cell), rng).candidate
+        return tuple(drawn.values())[1:]
+
+    @cached_property
+    def cells(self) -> frozenset[Cell]:
+        """The cells that have an elite on any island."""
+        return frozenset(elite.cell for island in self.islands for elite in island.elites)
+
     def inspirations(self, island: int, parent: int, count: int, rng: np.random.Generator) -> tuple[int, ...]:
         """Draw up to `count` other candidates to show beside the parent: each from another cell, as far as that goes.
 
@@ -126,12 +150,11 @@ class Population:
             count: how many at most.
             rng: the only source of randomness.
         """
-        others = tuple(elite for elite in self.islands[island].elites if elite.candidate != parent)
-        home = {elite.candidate: elite.cell for elite in self.islands[island].elites}.get(parent)
-        strangers = [by_rank(cell, rng) for key, cell in Island(others).cells.items() if key != home]
-        rest = [elite for elite in others if elite not in strangers]
-        drawn = _shuffled(strangers, rng) + _shuffled(rest, rng)
-        return tuple(elite.candidate for elite in drawn[:count])
+        elites = {elite.candidate: elite.cell for elite in self.islands[island].elites}
+        strange = [cell for key, cell in self.islands[island].cells.items() if key != elites.get(parent)]
+        drawn = [by_rank(cell, rng).candidate for cell in _shuffled(strange, rng)[:count]]
+        rest = [candidate for candidate in elites if candidate not in (parent, *drawn)]
+        return (*drawn, *_shuffled(rest, rng)[: count - len(drawn)])
 
     def digest(self) -> str:
         """Return a hash of the whole state."""
@@ -153,9 +176,15 @@ def cell_of(descriptors: Mapping[str, str]) -> Cell:
 
 def by_rank(ranked: Sequence[T], rng: np.random.Generator) -> T:
     """Draw one of `ranked`, best first, with probabilities in proportion to 1, 1/2, 1/3 and so on."""
-    weights = 1.0 / np.arange(1, len(ranked) + 1)
-    return ranked[int(rng.choice(len(ranked), p=weights / weights.sum()))]
+    return by_weight(ranked, 1.0 / np.arange(1, len(ranked) + 1), rng)
 
 
-def _shuffled(elites: Sequence[Elite], rng: np.random.Generator) -> list[Elite]:
-    return [elites[index] for index in rng.permutation(len(elites))]
+def by_weight(choices: Sequence[T], weights: npt.ArrayLike, rng: np.random.Generator) -> T:
+    """Draw one of `choices` with probabilities in proportion to `weights`."""
+    upto = np.cumsum(weights)
+    index = int(np.searchsorted(upto, upto[-1] * rng.random(), side="right"))
+    return choices[min(index, len(choices) - 1)]  # the product may round up to the whole sum
+
+
+def _shuffled(things: Sequence[T], rng: np.random.Generator) -> list[T]:
+    return [things[index] for index in rng.permutation(len(things))]

@@ -10,21 +10,26 @@ import bisect
 import hashlib
 import json
 import math
-from collections.abc import Mapping, Sequence
-from typing import TypeVar
+from collections.abc import Mapping
 
 import numpy as np
 
-from evo.config import Budget, Config
+from evo import bandit
+from evo.bandit import Arm, Credit
+from evo.config import Budget, Config, Weight
 from evo.errors import ConfigError
-from evo.population import Population, island_count
+from evo.memory import Memory
+from evo.population import Population, by_weight, cell_of, island_count
 from evo.records import Compare, Mutate, Outcome, Status, Task, Traits
-
-T = TypeVar("T")
+from evo.repairs import Failure, Repairs
 
 INSPIRATIONS = 2  # kernels shown beside the parent: contrast without drowning the parent in the prompt
-TRAITS: Mapping[str, Traits] = {"rules": Traits(offline=True)}
-"""Of the operators that ask no model; others are taken to be like `Traits()`."""
+TRAITS: Mapping[str, Traits] = {
+    "rules": Traits(offline=True),
+    "crossover": Traits(parents=2),
+    "repair": Traits(repairs=True),
+}
+"""Of the operators that ship with the product; others are taken to be like `Traits()`."""
 
 _NOT_EVALUATED = (Status.NO_PROPOSAL, Status.DUPLICATE)
 
@@ -46,7 +51,7 @@ class Search:
         population: islands, cells and elites.
     """
 
-    version = 1
+    version = 2
 
     def __init__(self, config: Config, traits: Mapping[str, Traits] = TRAITS) -> None:
         """Prepare a search; `start` must come before the first `ask`.
@@ -60,7 +65,7 @@ class Search:
         """
         self._config = config
         self._traits = {name: traits.get(name, Traits()) for name in config.operators}
-        self._operators = self._usable_operators()
+        self._arms = self._usable_arms()
         self.population = Population(())
         self.champion = 0
         self.champion_ratio = math.inf
@@ -72,6 +77,10 @@ class Search:
         self._next = 0
         self._open: dict[int, Task] = {}  # asked, not yet applied; in the order of their ids
         self._told: dict[int, Outcome] = {}  # told, waiting for their turn (fixed order only)
+        self._memory = Memory(0, math.inf, ())
+        self._credit: Credit | None = None
+        self._repairs = Repairs()
+        self._repairing: dict[int, Failure] = {}  # by the open task that repairs it
 
     # --- asking and telling -----------------------------------------------------------------------------------
 
@@ -90,6 +99,9 @@ class Search:
             raise ValueError(f"the initial kernel must have a ratio; it is {outcome.status}: {outcome}")
         islands = island_count(self._config.search.islands, self._config.budget.evaluations)
         self.population = Population.of(islands, outcome.ratio, outcome.descriptors)
+        if bandit.switched_on(self._config.search.credit, self._config.budget.evaluations):
+            self._credit = Credit()
+        self._memory = Memory(islands, outcome.ratio, cell_of(outcome.descriptors))
         self.champion_ratio = outcome.ratio
 
     def ask(self) -> Task | None:
@@ -142,7 +154,9 @@ class Search:
         told = [[o.task, o.candidate, o.status, o.ratio, *sorted(o.descriptors.items()), o.promoted]
                 for _, o in sorted(self._told.items())]  # fmt: skip
         state = [scalars, self._waiting, self._challenger_ratio, [repr(t) for t in self._open.values()], told]
-        return hashlib.sha256((json.dumps(state) + self.population.digest()).encode()).hexdigest()
+        parts = (json.dumps(state), repr(self._repairs), repr(self._repairing), repr(self._credit))
+        hashes = (self.population.digest(), self._memory.digest())
+        return hashlib.sha256("".join((*parts, *hashes)).encode()).hexdigest()
 
     # --- what to ask ------------------------------------------------------------------------------------------
 
@@ -167,25 +181,68 @@ class Search:
 
     def _mutate(self) -> Mutate:
         rng = np.random.default_rng((self._config.seed, self._next))
+        drawable = self._drawable()
+        arms, weights = zip(*(drawable if self._credit is None else self._credit.shares(drawable)), strict=True)
+        operator, model = by_weight(arms, weights, rng)
+        if self._traits[operator].repairs:
+            return self._repair(operator, model)
+        self._repairs = self._repairs.asked(None)
         island = int(rng.integers(len(self.population.islands)))
-        operator = _weighted(self._operators, rng)
-        model = -1
-        if not self._traits[operator].offline:
-            model = _weighted([(i, m.weight) for i, m in enumerate(self._config.models)], rng)
         parent = self.population.parent(island, self.champion, rng)
-        inspirations = self.population.inspirations(island, parent, INSPIRATIONS, rng)
-        return Mutate(self._next, operator, model, (parent,), inspirations, island=island)
+        count = self._traits[operator].parents - 1
+        partners = self.population.partners(island, self._memory.cell(parent), count, rng) if count > 0 else ()
+        parents = (parent, *partners)
+        others = self.population.inspirations(island, parent, INSPIRATIONS + len(partners), rng)
+        inspirations = tuple(other for other in others if other not in partners)[:INSPIRATIONS]
+        tried = self._memory.tried(parent, island, (*parents, *inspirations))
+        return Mutate(self._next, operator, model, parents, inspirations, tried, island)
 
-    def _usable_operators(self) -> list[tuple[str, float]]:
-        weights = sorted((name, weight) for name, weight in self._config.operators.items() if weight > 0)
-        if not self._config.models:
-            weights = [(name, weight) for name, weight in weights if self._traits[name].offline]
-        if not weights:
+    def _repair(self, operator: str, model: int) -> Mutate:
+        """Ask for a repair of the newest failure, beside the right kernel that it was made from."""
+        failure = self._repairs.waiting[-1]
+        self._repairs = self._repairs.asked(failure)
+        self._repairing[self._next] = failure
+        parent, origin = failure.candidate, self._memory.origin(failure.candidate)
+        tried = self._memory.tried(parent, failure.island, (parent, origin))
+        return Mutate(self._next, operator, model, (parent,), (origin,), tried, failure.island)
+
+    def _drawable(self) -> list[tuple[Arm, float]]:
+        """Return what can be drawn now, with weights: the automatic repairs alone when one is due."""
+        due = [(arm, self._model_weight(arm)) for arm in self._arms if self._weight(arm) == "auto"]
+        if due and self._repairs.due:
+            return due
+        cells = len(self.population.cells)
+        drawn: list[tuple[Arm, float]] = []
+        for arm in self._arms:
+            weight, kind = self._weight(arm), self._traits[arm[0]]
+            if weight != "auto" and kind.parents <= cells and (self._repairs.waiting or not kind.repairs):
+                drawn.append((arm, weight * self._model_weight(arm)))
+        return drawn
+
+    def _usable_arms(self) -> tuple[Arm, ...]:
+        models = range(len(self._config.models))
+        arms = [
+            (name, model)
+            for name in self._config.used_operators
+            for model in ((-1,) if self._traits[name].offline else models)
+        ]
+        if not any(self._always_drawable(name) for name, _ in arms):
             raise ConfigError(
-                "operators: expected at least one with a weight above 0 that can run with these models, found "
-                f"{self._config.operators}; without a model give weight to one that asks none: {{rules: 1}}"
+                "operators: expected at least one with a weight above 0 that changes a single kernel and can run with "
+                f"these models, found {self._config.operators}; without a model give weight to one that asks none: "
+                "{rules: 1}"
             )
-        return weights
+        return tuple(arms)
+
+    def _always_drawable(self, operator: str) -> bool:
+        return self._traits[operator].parents < 2 and not self._traits[operator].repairs
+
+    def _weight(self, arm: Arm) -> Weight:
+        return self._config.operators[arm[0]]
+
+    def _model_weight(self, arm: Arm) -> float:
+        models = self._config.models
+        return 1.0 if arm[1] < 0 else models[arm[1]].weight / sum(model.weight for model in models)
 
     # --- what was told ----------------------------------------------------------------------------------------
 
@@ -203,19 +260,37 @@ class Search:
     def _apply(self, task: Task, outcome: Outcome) -> None:
         if isinstance(task, Compare):
             self._settle(task, outcome)
-        elif outcome.candidate is None or outcome.status in _NOT_EVALUATED:
-            self.idle += 1
         else:
-            self.idle = 0
-            self.evaluated += 1
-            self._admit(task.island, outcome.candidate, outcome)
+            self._take(task, outcome, self._repairing.pop(task.id, None))
 
-    def _admit(self, island: int, candidate: int, outcome: Outcome) -> None:
-        if outcome.ratio is None or not _scored(outcome):
+    def _take(self, task: Mutate, outcome: Outcome, repaired: Failure | None) -> None:
+        if outcome.candidate is None or outcome.status in _NOT_EVALUATED:
+            self.idle += 1
+            self._charge(task, outcome, None)
             return
-        self.population = self.population.add(island, candidate, outcome.ratio, outcome.descriptors)
-        if outcome.ratio < self.champion_ratio:
-            bisect.insort(self._waiting, (outcome.ratio, candidate))
+        self.idle = 0
+        self.evaluated += 1
+        ratio = outcome.ratio if _scored(outcome) else None
+        self._charge(task, outcome, ratio)
+        self._memory.add(outcome.candidate, task.parents, task.island, ratio, cell_of(outcome.descriptors))
+        if ratio is not None:
+            self._admit(task.island, outcome.candidate, ratio, outcome)
+        elif not self._traits[task.operator].offline:
+            rounds = 0 if repaired is None else repaired.rounds + 1
+            failure = Failure(outcome.candidate, task.island, outcome.status, outcome.fault, rounds)
+            self._repairs = self._repairs.failed(failure, repaired)
+
+    def _charge(self, task: Mutate, outcome: Outcome, ratio: float | None) -> None:
+        if self._credit is None:
+            return
+        gained = bandit.gain(self._memory.bar(task.parents), ratio)
+        cost = bandit.cost(outcome.cost_usd, outcome.unpriced_tokens)
+        self._credit = self._credit.told((task.operator, task.model), gained, cost)
+
+    def _admit(self, island: int, candidate: int, ratio: float, outcome: Outcome) -> None:
+        self.population = self.population.add(island, candidate, ratio, outcome.descriptors)
+        if ratio < self.champion_ratio:
+            bisect.insort(self._waiting, (ratio, candidate))
 
     def _settle(self, task: Compare, outcome: Outcome) -> None:
         if not outcome.promoted:
@@ -226,8 +301,3 @@ class Search:
 
 def _scored(outcome: Outcome) -> bool:
     return outcome.status is Status.OK and outcome.ratio is not None and 0 < outcome.ratio < math.inf
-
-
-def _weighted(choices: Sequence[tuple[T, float]], rng: np.random.Generator) -> T:
-    weights = np.array([weight for _, weight in choices])
-    return choices[int(rng.choice(len(choices), p=weights / weights.sum()))][0]

@@ -11,11 +11,20 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from evo.errors import ConfigError
+from evo.memory import TRIED
 from evo.records import Compare, Mutate, Outcome, Status, Task
+from evo.repairs import REPAIRABLE
 from evo.search import Search
 from tests.support import runs
 
 START = Outcome(-1, 0, Status.OK, 1.0)
+EVALUATED = (Status.OK, *REPAIRABLE)
+OPERATORS = (
+    {"rewrite": 3.0, "rules": 1.0},
+    {"rewrite": 2.0, "crossover": 2.0, "repair": "auto", "rules": 1.0},
+    {"edit": 1.0, "crossover": 0.5, "repair": 2.0, "rules": 1.0},
+)
+MODELS = ({"name": "big", "weight": 1.0}, {"name": "small", "weight": 3.0})
 
 
 def begun(**changes: object) -> Search:
@@ -59,11 +68,25 @@ class AnySearch(RuleBasedStateMachine):
         idle=st.integers(1, 4),
         islands=st.integers(1, 3),
         seed=st.integers(0, 3),
+        operators=st.sampled_from(OPERATORS),
+        credit=st.sampled_from(["on", "off"]),
     )
-    def begin(self, order: str, in_flight: int, evaluations: int, idle: int, islands: int, seed: int) -> None:
+    def begin(
+        self,
+        order: str,
+        in_flight: int,
+        evaluations: int,
+        idle: int,
+        islands: int,
+        seed: int,
+        operators: Any,
+        credit: str,
+    ) -> None:
         self.config = runs.config(
             seed=seed,
-            search={"order": order, "in_flight": in_flight, "islands": islands},
+            operators=operators,
+            models=MODELS,
+            search={"order": order, "in_flight": in_flight, "islands": islands, "credit": credit},
             budget={"evaluations": evaluations, "idle": idle},
         )
         self.search = Search(self.config)
@@ -71,6 +94,7 @@ class AnySearch(RuleBasedStateMachine):
         self.open: list[Task] = []
         self.history: list[tuple[Task | Outcome, str]] = []
         self.counted = 0
+        self.told: dict[int, Outcome] = {0: START}
 
     @rule()
     def ask(self) -> None:
@@ -82,13 +106,31 @@ class AnySearch(RuleBasedStateMachine):
         assert task.id == sum(not isinstance(event, Outcome) for event, _ in self.history)
         self.open.append(task)
         self.history.append((task, self.search.digest()))
+        if isinstance(task, Mutate):
+            self.names_what_was_told(task)
+
+    def names_what_was_told(self, task: Mutate) -> None:
+        named = (*task.parents, *task.inspirations, *task.tried)
+        assert set(named) <= set(self.told)
+        assert len(set(named)) == len(named), "nothing is named twice"
+        assert len(task.tried) <= TRIED
+        assert len(task.parents) == (2 if task.operator == "crossover" else 1)
+        repaired = {
+            one.parents[0] for one, _ in self.history[:-1] if isinstance(one, Mutate) and one.operator == "repair"
+        }
+        failed = self.told[task.parents[0]].status is not Status.OK
+        assert failed == (task.operator == "repair")
+        assert not failed or task.parents[0] not in repaired, "each failure is repaired once"
 
     @precondition(lambda self: self.open)
     @rule(data=st.data())
     def tell(self, data: st.DataObject) -> None:
         task = self.open.pop(data.draw(st.integers(0, len(self.open) - 1)))
         outcome = runs.outcome(task, self.config.seed)
-        self.counted += isinstance(task, Mutate) and outcome.status in (Status.OK, Status.COMPILE_ERROR)
+        if isinstance(task, Mutate) and outcome.status in EVALUATED:
+            assert outcome.candidate is not None
+            self.counted += 1
+            self.told[outcome.candidate] = outcome
         self.search.tell(outcome)
         self.history.append((outcome, self.search.digest()))
 
@@ -128,7 +170,7 @@ def test_every_search_ends_by_its_budget(order: str, in_flight: int, random: Any
     asked = drive(search, lambda n: random.randrange(n))
     assert (search.finished, search.evaluated, search.ask()) == ("evaluations", 20, None)
     fates = [runs.outcome(task) for task in asked if isinstance(task, Mutate)]
-    assert sum(fate.status in (Status.OK, Status.COMPILE_ERROR) for fate in fates) == 20
+    assert sum(fate.status in EVALUATED for fate in fates) == 20
 
 
 @given(st.integers(1, 6), st.integers(0, 5), st.randoms(use_true_random=False))
@@ -136,7 +178,9 @@ def test_every_search_ends_by_its_budget(order: str, in_flight: int, random: Any
 def test_in_fixed_order_the_lineage_does_not_depend_on_arrival(in_flight: int, seed: int, random: Any) -> None:
     changes: dict[str, Any] = {
         "seed": seed,
-        "search": {"order": "fixed", "in_flight": in_flight, "islands": 2},
+        "operators": OPERATORS[1],
+        "models": MODELS,
+        "search": {"order": "fixed", "in_flight": in_flight, "islands": 2, "credit": "on"},
         "budget": {"evaluations": 25},
     }
     first, second = begun(**changes), begun(**changes)
@@ -270,7 +314,8 @@ def test_a_ratio_that_is_no_ratio_gets_nowhere(ratio: float | None) -> None:
 def test_operators_and_models_are_drawn_by_weight_and_rules_ask_no_model() -> None:
     search = begun(
         operators={"rewrite": 3.0, "rules": 1.0, "never": 0.0},
-        models=({"name": "big", "weight": 1.0}, {"name": "small", "weight": 3.0}),
+        models=MODELS,
+        search={"credit": "off"},
         budget={"evaluations": 800},
     )
     asked = [task for task in drive(search, lambda n: 0) if isinstance(task, Mutate)]
@@ -285,9 +330,11 @@ def test_without_a_model_only_offline_operators_are_asked() -> None:
     assert {task.operator for task in drive(search, lambda n: 0) if isinstance(task, Mutate)} == {"rules"}
 
 
-def test_a_config_whose_operators_cannot_run_is_refused() -> None:
+@pytest.mark.parametrize("operators", [{"rewrite": 1.0}, {"crossover": 1.0, "repair": "auto"}, {"repair": 1.0}])
+def test_a_config_whose_operators_cannot_run_is_refused(operators: dict[str, Any]) -> None:
+    models = () if "rewrite" in operators else MODELS
     with pytest.raises(ConfigError, match="at least one with a weight above 0"):
-        Search(runs.config(models=(), operators={"rewrite": 1.0}))
+        Search(runs.config(models=models, operators=operators))
 
 
 def test_children_live_on_every_island_and_have_parents_there() -> None:

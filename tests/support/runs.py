@@ -104,10 +104,13 @@ def outcome(task: Task, seed: int = 0) -> Outcome:
         return Outcome(task.id, None, Status.NO_PROPOSAL)
     if fate < 0.2:
         return Outcome(task.id, 0, Status.DUPLICATE)
+    cost_usd = float(rng.lognormal(-4.5, 0.5)) if task.model >= 0 else 0.0
     if fate < 0.35:
-        return Outcome(task.id, task.id + 1, Status.COMPILE_ERROR)
+        status = Status.COMPILE_ERROR if fate < 0.28 else Status.WRONG_ANSWER
+        return Outcome(task.id, task.id + 1, status, cost_usd=cost_usd)
     descriptors = {"staging": str(rng.choice(["direct", "shared"])), "outputs": str(rng.choice(["1", "few"]))}
-    return Outcome(task.id, task.id + 1, Status.OK, float(rng.lognormal(-0.3, 0.3)), descriptors)
+    ratio = float(rng.lognormal(-0.3, 0.3))
+    return Outcome(task.id, task.id + 1, Status.OK, ratio, descriptors, cost_usd=cost_usd)
 
 
 def comparison(task: Compare, promoted: bool) -> Comparison:
