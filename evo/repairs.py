@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 
 from evo.records import Status
@@ -22,7 +23,20 @@ repair would have to give it up; that is a new mutation, and those are told what
 
 ROUNDS = 2  # repairs in a row at most: what two did not mend is seldom worth a third call
 MOST_WAITING = 16  # the newest; older ones descend from kernels that the search has left behind
+MOST_FAULT = 160  # characters; enough to tell two errors apart
 MUTATIONS_PER_REPAIR = 3  # so that a model that writes nothing but broken kernels still tries new ideas
+
+
+def fault(stage: str, message: str) -> str:
+    """Return what went wrong in one line without its numbers: the same error at another line is the same error.
+
+    Args:
+        stage: of the evaluation where it went wrong.
+        message: of the evaluation; "" for one that went well, whose fault is "".
+    """
+    if not message.strip():
+        return ""
+    return f"{stage}: {re.sub('[0-9]+', '#', message.strip().splitlines()[0])[:MOST_FAULT]}"
 
 
 @dataclass(frozen=True)

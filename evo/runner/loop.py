@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from evaluators.device import Screened
+from evo import repairs
 from evo.config import Config
 from evo.errors import DeviceError, RunError
 from evo.records import (
@@ -247,7 +248,9 @@ class Loop:
         self._go_on(opened)
 
     def _no_candidate(self, opened: Open, status: Status, candidate: int | None, note: str) -> None:
-        outcome = Outcome(opened.task.id, candidate, status, cost_usd=opened.cost_usd)
+        outcome = Outcome(
+            opened.task.id, candidate, status, cost_usd=opened.cost_usd, unpriced_tokens=opened.unpriced_tokens
+        )
         self.store.tell(outcome)
         self.observer.event("no_proposal", task=opened.task, status=status, note=note)
         self._tell(outcome)
@@ -412,6 +415,8 @@ class Loop:
             ratio=evaluation.ratio,
             descriptors=evaluation.descriptors,
             cost_usd=opened.cost_usd,
+            unpriced_tokens=opened.unpriced_tokens,
+            fault=repairs.fault(evaluation.stage, evaluation.message),
         )
         if opened.task is INITIAL and evaluation.status is not Status.OK:
             where = f" ({evaluation.stage})" if evaluation.stage else ""

@@ -43,6 +43,12 @@ class Open:
         return sum(turn.reply.cost_usd or 0.0 for turn in self.turns)
 
     @property
+    def unpriced_tokens(self) -> int:
+        """Prompt and reply of its calls whose price nobody knows."""
+        unpriced = (turn.reply for turn in self.turns if turn.reply.cost_usd is None)
+        return sum((reply.input_tokens or 0) + (reply.output_tokens or 0) for reply in unpriced)
+
+    @property
     def prompt(self) -> bool:
         """Whether a prompt of it waits for a person."""
         return self.request is not None and self.worker is None
