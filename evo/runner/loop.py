@@ -42,7 +42,6 @@ INITIAL = Mutate(id=-1, operator="initial", model=-1, parents=())
 
 # A candidate whose evaluator died gets a second one: it may have been the machine. Then it is the candidate.
 TRIES = 2
-MOST_FAULT = 200
 PROMPTS = "prompts"
 """Why a run stops that cannot go on until a person has answered."""
 
@@ -447,9 +446,3 @@ class Loop:
             self.search.start(outcome)
         else:
             self.search.tell(outcome)
-
-
-def _fault(evaluation: Evaluation) -> str:
-    """What went wrong, so that two failures can be told apart."""
-    said = evaluation.message.strip().partition("\n")[0]
-    return f"{evaluation.stage}: {said}"[:MOST_FAULT]

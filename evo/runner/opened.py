@@ -38,14 +38,15 @@ class Open:
     failed: int = 0
 
     @property
-    def costs(self) -> dict[str, Any]:
-        """What its model calls cost, as an `Outcome` tells it."""
-        replies = [turn.reply for turn in self.turns]
-        unpriced = [reply for reply in replies if reply.cost_usd is None]
-        return {
-            "cost_usd": sum(reply.cost_usd or 0.0 for reply in replies),
-            "unpriced_tokens": sum((reply.input_tokens or 0) + (reply.output_tokens or 0) for reply in unpriced),
-        }
+    def cost_usd(self) -> float:
+        """What its model calls cost, as far as prices are known."""
+        return sum(turn.reply.cost_usd or 0.0 for turn in self.turns)
+
+    @property
+    def unpriced_tokens(self) -> int:
+        """Prompt and reply of its calls whose price nobody knows."""
+        unpriced = (turn.reply for turn in self.turns if turn.reply.cost_usd is None)
+        return sum((reply.input_tokens or 0) + (reply.output_tokens or 0) for reply in unpriced)
 
     @property
     def prompt(self) -> bool:
