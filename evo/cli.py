@@ -26,7 +26,7 @@ app = typer.Typer(
     name="evo",
     help="Search for the fastest CUDA kernel that is proved right. `evo demo` shows it in two minutes, without a GPU.",
     epilog="Exit codes: 0 done, 1 the kernel is rejected, 2 usage or input, 3 this machine lacks something, "
-    "4 the run cannot be used, 130 interrupted.",
+    "4 the run cannot be used, 5 prompts wait for a person, 130 interrupted.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -49,6 +49,7 @@ Evaluations = Annotated[
 MaxIterations = Annotated[int | None, typer.Option("--max-iterations", min=1, hidden=True)]
 Minutes = Annotated[float | None, typer.Option("--minutes", help="Stop after this long.")]
 CostUsd = Annotated[float | None, typer.Option("--cost-usd", help="Stop after model calls for this many dollars.")]
+Tokens = Annotated[int | None, typer.Option("--tokens", help="Stop after model calls of this many tokens.")]
 Model = Annotated[
     str | None, typer.Option("--model", help="Any model that litellm knows, e.g. ollama/qwen3; none: offline rules.")
 ]
@@ -106,6 +107,7 @@ def run(
     evaluations: Evaluations = None,
     minutes: Minutes = None,
     cost_usd: CostUsd = None,
+    tokens: Tokens = None,
     model: Model = None,
     seed: Seed = None,
     device: Device = None,
@@ -127,6 +129,7 @@ def run(
         budget_evaluations=evaluations or max_iterations,
         budget_minutes=minutes,
         budget_cost_usd=cost_usd,
+        budget_tokens=tokens,
         profile="elites" if use_nsight else None,
     )
     source = config if config is not None else f"workload: {json.dumps(workload)}"
@@ -140,6 +143,7 @@ def resume(
     evaluations: Evaluations = None,
     minutes: Minutes = None,
     cost_usd: CostUsd = None,
+    tokens: Tokens = None,
     set_: Set = None,
     results: Results = DEFAULT_RESULTS,
     max_iterations: MaxIterations = None,
@@ -149,9 +153,41 @@ def resume(
     from evo.commands import searching
 
     overrides = _overrides(
-        budget_evaluations=evaluations or max_iterations, budget_minutes=minutes, budget_cost_usd=cost_usd
+        budget_evaluations=evaluations or max_iterations,
+        budget_minutes=minutes,
+        budget_cost_usd=cost_usd,
+        budget_tokens=tokens,
     )
     return searching.resume(run, [*overrides, *(set_ or ())], results, as_json=as_json)
+
+
+@app.command()
+@guarded
+def ask(
+    run: Run,
+    out: Annotated[Path, typer.Option("--out", help="Folder for the prompts; made when missing.")],
+    count: Annotated[int, typer.Option("-n", "--count", min=1, help="So many, if there are.")] = 8,
+    results: Results = DEFAULT_RESULTS,
+    as_json: Json = False,
+) -> int:
+    """Write the prompts that wait for a person into files; needs no network, no key and no device."""
+    from evo.commands import asking
+
+    return asking.ask(run, count, out, results, as_json=as_json)
+
+
+@app.command()
+@guarded
+def tell(
+    run: Run,
+    answers: Annotated[Path, typer.Argument(metavar="DIR", help="The folder of `evo ask`, with answers in it.")],
+    results: Results = DEFAULT_RESULTS,
+    as_json: Json = False,
+) -> int:
+    """Take the answers to prompts, as many as there are; `evo resume` evaluates them."""
+    from evo.commands import asking
+
+    return asking.tell(run, answers, results, as_json=as_json)
 
 
 @app.command("eval")

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from evo.records import Candidate, Comparison, Evaluation, Mutate, Status
 from evo.store import Store
-from evo.store.rows import Call, Event, Meta, Spent
+from evo.store.rows import Call, Event, Meta, Sent, Spent
 
 
 @dataclass(frozen=True)
@@ -51,6 +51,7 @@ class History:
         calls: of models, in order.
         spent: on them.
         elapsed_s: time worked on the run.
+        unsure: requests that were sent and not answered, in order.
     """
 
     folder: Path
@@ -62,6 +63,7 @@ class History:
     calls: tuple[Call, ...]
     spent: Spent
     elapsed_s: float
+    unsure: tuple[Sent, ...] = ()
 
     @property
     def champion(self) -> int:
@@ -135,6 +137,7 @@ def read(store: Store) -> History:
         calls=tuple(store.calls()),
         spent=store.spent(),
         elapsed_s=store.elapsed_s(),
+        unsure=tuple(store.unsure()),
     )
 
 

@@ -9,7 +9,7 @@ import contextlib
 import json
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -142,6 +142,17 @@ class Progress:
 
     def _take_evaluator_lost(self, message: str, task: Any = None) -> str:
         return f"an evaluator or worker died and was replaced: {_short(message)}"
+
+    def _take_unpriced(self, models: Sequence[str]) -> str:
+        names, verb = ", ".join(models), "is" if len(models) == 1 else "are"
+        return (
+            f"the price of {names} {verb} unknown: budget.cost_usd does not limit its calls. Set budget.tokens "
+            "(--tokens), or the model's input_usd_per_million and output_usd_per_million"
+        )
+
+    def _take_harvesting(self, calls: int) -> str:
+        self.phase = "waiting for replies that are on their way"
+        return f"waiting for {calls} replies that are on their way, since they are paid for (Ctrl-C again ends at once)"
 
     def _take_draining(self, reason: str, open: int) -> str:
         self.phase = f"finishing ({_words(reason)})"

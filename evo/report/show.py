@@ -10,7 +10,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from evo.records import Candidate, Evaluation, Role, Status
-from evo.report import style, text
+from evo.report import money, style, text
 from evo.report.history import History
 from evo.report.summary import kernel_of, summarise
 from evo.search import Search
@@ -30,7 +30,7 @@ def run(history: History) -> Iterator[RenderableType]:
     state = meta.stopped or "running, or killed (`evo resume` goes on)"
     yield f"[bold]{history.folder}[/bold]  {meta.workload.name} on {meta.device.name}, seed {meta.config.seed}: {state}"
     budget = meta.config.budget.evaluations
-    yield f"{history.evaluated} of {budget} evaluations, {history.elapsed_s:.0f} s, {_cost(history)}"
+    yield f"{history.evaluated} of {budget} evaluations, {history.elapsed_s:.0f} s, {money.words(money.cost(history))}"
     yield _counts(history)
     if 0 not in history.evaluations:
         yield "The initial kernel has no verdict yet."
@@ -143,13 +143,6 @@ def _row(history: History, this: Candidate) -> dict[str, Any]:
         "message": evaluation.message if evaluation else "",
         "speedup": history.factor(this.id),
     }
-
-
-def _cost(history: History) -> str:
-    spent = history.spent
-    if not spent.calls:
-        return "no model calls"
-    return f"{spent.calls} model calls, {spent.input_tokens + spent.output_tokens} tokens, ${spent.cost_usd:.2f}"
 
 
 def _counts(history: History) -> str:

@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from evo.records import CaseResult, Evaluation, Latency, Role, Roofline, Status
+from evo.report import money
 from evo.report.history import History, Speedup
 
 CPU_IS_NOT_GPU = "host device: latencies are the CPU's; CPU-fast is not GPU-fast"
@@ -83,7 +84,7 @@ class Summary:
         elapsed_s: time worked on it.
         evaluations: candidates that reached screening or the evaluator.
         statuses: how often each occurred.
-        cost: calls, tokens and US dollars.
+        cost: calls, tokens and US dollars; calls that were interrupted; models of unknown price.
         initial: the kernel that it began with.
         best: the champion.
         reference: the workload's reference.cu; None where it has none.
@@ -101,7 +102,7 @@ class Summary:
     elapsed_s: float
     evaluations: int
     statuses: Mapping[str, int]
-    cost: Mapping[str, Any]
+    cost: money.Cost
     initial: Kernel
     best: Kernel
     reference: Reference | None
@@ -123,7 +124,7 @@ def summarise(history: History) -> Summary:
         elapsed_s=round(history.elapsed_s, 1),
         evaluations=history.evaluated,
         statuses={str(status): count for status, count in sorted(history.statuses.items())},
-        cost=asdict(history.spent),
+        cost=money.cost(history),
         initial=kernel_of(history, 0),
         best=kernel_of(history, history.champion),
         reference=_reference(history),
@@ -227,8 +228,7 @@ def _doubts(history: History) -> tuple[str, ...]:
     over_baseline = history.speedup_over_baseline()
     if over_baseline is not None and over_baseline.high < 1:
         doubts.append("the vendor's library (baseline.py) is faster than the best kernel")
-    if history.spent.unpriced:
-        doubts.append(f"{history.spent.unpriced} model calls have no known price; the cost is too low")
+    doubts += money.doubts(money.cost(history))
     return tuple(dict.fromkeys(doubts))
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from evo.records import Latency
-from evo.report import style
+from evo.report import money, style
 from evo.report.history import History, Speedup
 from evo.report.summary import Kernel, Summary, summarise
 from mutators import rooflines
@@ -33,6 +33,7 @@ def final(history: History) -> Iterator[RenderableType]:
     yield headline(summary)
     yield from beside_reference(summary)
     yield from beside_baseline(summary)
+    yield from spending(summary.cost)
     yield from doubts(summary.doubts)
     yield "\n[bold]Next[/bold]"
     for command, why in next_commands(summary, history.folder):
@@ -71,8 +72,7 @@ def table(summary: Summary) -> Table:
 def headline(summary: Summary) -> str:
     """Return the one sentence that says what came of the run."""
     best = summary.best
-    cost = f", ${summary.cost['cost_usd']:.2f}" if summary.cost["calls"] else ""
-    spent = f"{summary.evaluations} evaluations, {summary.elapsed_s:.0f} s{cost}"
+    spent = f"{summary.evaluations} evaluations, {summary.elapsed_s:.0f} s"
     if summary.speedup is None:
         return f"\nNo kernel was proved faster than the initial one ({spent})."
     name = f"Kernel {best.candidate}" if best.candidate else "The initial kernel, tuned,"
@@ -113,6 +113,12 @@ def beside_baseline(summary: Summary) -> Iterator[str]:
         return
     factor, low, high = (style.times(end) for end in (found.speedup.factor, found.speedup.low, found.speedup.high))
     yield f"baseline.py, the vendor's library: best is {factor} ({low}–{high}) as fast"
+
+
+def spending(cost: money.Cost) -> Iterator[str]:
+    """Yield what the models cost; nothing where none was asked."""
+    if cost.calls or cost.unsure:
+        yield f"Models: {money.words(cost)}"
 
 
 def doubts(found: tuple[str, ...]) -> Iterator[str]:

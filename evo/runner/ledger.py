@@ -40,6 +40,12 @@ class Ledger:
         self._store.set_models(facts)
         self.facts = facts
 
+    def unlimited(self) -> tuple[str, ...]:
+        """Return the models that no budget limits, though dollars have one: nobody knows the price of their calls."""
+        if self._budget.cost_usd is None or self._budget.tokens is not None:
+            return ()
+        return tuple(facts.name for facts in self.facts if price_usd(facts, 1, 1) is None)
+
     def heard(self, output_tokens: int | None) -> None:
         """Take in how long a reply was; the longest one so far is what is set aside for the next."""
         self._output_tokens = max(self._output_tokens, output_tokens or 0)

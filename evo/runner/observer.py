@@ -12,9 +12,9 @@ class Observer(Protocol):
     `prompt` (task; it waits for a person), `replied` (task, reply), `tools_used` (task, results), `proposed`
     (candidate), `screened` (candidate, screened), `evaluated` (candidate, evaluation), `no_proposal` (task, status,
     note), `compared` (comparison), `champion` (candidate, ratio), `not_profiled` (message), `evaluator_lost` (message),
-    `draining` (reason, open), `interrupted` (open), `harvesting` (calls: replies that are waited for), `finale`
-    (comparison), `reference` (evaluation), `reference_compared` (comparison), `baseline_compared` (comparison),
-    `stopped` (result).
+    `unpriced` (models: names whose calls no budget limits), `draining` (reason, open), `interrupted` (open),
+    `harvesting` (calls: replies that are waited for), `finale` (comparison), `reference` (evaluation),
+    `reference_compared` (comparison), `baseline_compared` (comparison), `stopped` (result).
     """
 
     def event(self, kind: str, **facts: Any) -> None:

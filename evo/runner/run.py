@@ -170,6 +170,8 @@ def _work(loop: Loop, store: Store) -> str:
     if not store.events():
         loop.evaluate_initial(store.candidate(0))
     loop.asking.learn(loop.interrupted)
+    if unlimited := loop.asking.ledger.unlimited():
+        loop.observer.event("unpriced", models=unlimited)
     if not loop.interrupted():
         loop.restore()
     return loop.work()
