@@ -130,3 +130,19 @@ def test_the_digest_tells_populations_apart(entries: list[tuple[float, str]]) ->
     for number, (ratio, staging) in enumerate(entries, start=1):
         steps.append(steps[-1].add(0, number, ratio, {"staging": staging}))
     assert len({population.digest() for population in steps}) == len(steps)
+
+
+def test_partners_come_from_other_cells_of_the_island_first_then_of_the_next():
+    population = grown([(0, 0.5, "a"), (0, 0.7, "b"), (1, 0.6, "c"), (1, 0.8, "b")], islands=2)
+    home = cell_of({"staging": "a"})
+    drawn = [population.partners(0, home, 2, np.random.default_rng(seed)) for seed in range(40)]
+    assert {pair[0] for pair in drawn} == {0, 2}
+    assert all(set(pair) == {0, 2} for pair in drawn)
+    assert population.partners(0, home, 9, np.random.default_rng(0))[2] == 3
+    assert len(population.partners(0, home, 9, np.random.default_rng(0))) == len(population.cells) - 1
+
+
+def test_where_all_share_a_cell_there_is_no_partner():
+    population = Population.of(3, 1.0, {})
+    assert population.partners(0, cell_of({}), 1, np.random.default_rng(0)) == ()
+    assert population.partners(0, None, 1, np.random.default_rng(0)) == (0,)
