@@ -17,8 +17,8 @@ Arm = tuple[str, int]
 """An operator, and the index of the model that it asks; -1 for one that asks none."""
 
 AUTOMATIC_ABOVE = 200  # evaluations; a run with fewer ends before the shares of some ten arms mean anything
-FLOOR = 1 / 3  # of its configured share that an arm always keeps: what gained nothing yet may be what helps later
-SHARPNESS = 2.0  # shares follow rates to this power: 1 leaves too much with poor arms (benchmarks/perf/credit.py)
+FLOOR = 1 / 4  # of its configured share that an arm always keeps: what gained nothing yet may be what helps later
+SHARPNESS = 3.0  # shares follow rates to this power: 1 leaves too much with poor arms (benchmarks/perf/credit.py)
 MEMORY = 0.99  # weight of an outcome falls by this with each one after it: the last hundred or so decide
 DOUBT = 5.0  # average outcomes that every arm begins with, so that a lucky first child does not take over
 TASK_USD = 0.005  # six seconds of a GPU at $3 an hour: what screening, tuning and timing take, whoever wrote the kernel
