@@ -45,6 +45,16 @@ _FIGURES = {
 }
 """Field of `KernelProfile` -> counters that hold it, the first that is there counts."""
 
+_SUMS = {
+    "dram__bytes_read.sum": "dram_read_bytes",
+    "dram__bytes_write.sum": "dram_written_bytes",
+    "launch__registers_per_thread": "registers",
+    "launch__shared_mem_per_block": "shared_bytes",
+    "smsp__issue_active.avg.pct_of_peak_sustained_active": "issue_pct",
+    "l1tex__data_bank_conflicts_pipe_lsu_mem_shared.sum": "bank_conflict_ways",
+}
+"""Further counters that a model may ask for by name -> field."""
+
 _LIMITS = {
     "registers": "launch__occupancy_limit_registers",
     "shared memory": "launch__occupancy_limit_shared_mem",
@@ -104,6 +114,18 @@ def read(text: str) -> tuple[KernelProfile, ...]:
     Other lines before the names are left out. Text without any such table gives ().
     """
     return tuple(_profile(launch) for launch in _launches(text))
+
+
+def field_of(counter: str) -> str:
+    """Return the field of `KernelProfile` that tells what a counter of Nsight Compute's counts, or ""."""
+    if _STALL.fullmatch(counter):
+        return "stalls_pct"
+    if _PIPE.fullmatch(counter):
+        return "pipes_pct"
+    if counter in _LIMITS.values():
+        return "occupancy_limits"
+    figures = (field for field, names in _FIGURES.items() if counter in names)
+    return _SUMS.get(counter) or next(figures, "")
 
 
 def _launches(text: str) -> Iterator[_Launch]:
