@@ -10,7 +10,7 @@ from concurrent.futures import Future
 from dataclasses import replace
 from typing import Any
 
-from evaluators import prescreen, toolbox
+from evaluators import prescreen, toolbox, twins
 from evaluators.builder import step_aside
 from evaluators.device import DevicePlugin, Screened, Setup
 from evo import plugins
@@ -63,9 +63,30 @@ def screen_task(
         avoid: the core that measures on this machine, or None.
     """
     step_aside(avoid)
-    if not prescreen.applies_to(_plugin(device)):
+    plugin = _plugin(device)
+    if not prescreen.applies_to(plugin):
         return prescreen.not_screened()
-    return prescreen.screen(source, workload, facts, seed)
+    screened = prescreen.screen(source, workload, facts, seed)
+    if screened.state == "rejected":
+        return screened
+    return replace(screened, code=twins.digest(source, workload, facts, plugin.compile))
+
+
+def alike_task(
+    device: str, facts: Device, first: str, second: str, workload: Workload, avoid: int | None = None
+) -> bool:
+    """Say whether two kernels are one program, off the core `avoid`.
+
+    Args:
+        device: name or `.py` path of the run's device plug-in.
+        facts: what it describes itself as.
+        first: a kernel file.
+        second: another one.
+        workload: says which programs there are.
+        avoid: the core that measures on this machine, or None.
+    """
+    step_aside(avoid)
+    return twins.alike(first, second, workload, facts, _plugin(device).compile)
 
 
 def tools_task(

@@ -51,6 +51,7 @@ class Screened:
         note: why it was skipped.
         seconds: wall time.
         resources: what NVRTC says the kernels use, where it is installed.
+        code: what it has in common with every kernel that is the same program; "" where that is not known.
     """
 
     status: Status
@@ -60,6 +61,7 @@ class Screened:
     note: str = ""
     seconds: float = 0.0
     resources: dict[str, Resources] = field(default_factory=dict)
+    code: str = ""
 
 
 @dataclass(frozen=True)

@@ -60,6 +60,8 @@ class Form:
 RELOCATABLE = Form("a relocatable ELF64 file", 1, None, linked=False)
 CUBIN = Form("a CUBIN", 2, 190, linked=True)
 """Linked code for an NVIDIA GPU (EM_CUDA), as NVRTC and ptxas write it."""
+PROGRAM = Form("a program", 2, None, linked=True)
+"""A program for this machine, linked to a fixed place."""
 
 
 @dataclass(frozen=True)
@@ -127,6 +129,25 @@ def parse(data: bytes, form: Form) -> ObjectFile:
         return _read(data, form)
     except (struct.error, OverflowError, UnicodeDecodeError) as error:
         raise NotAnObject(str(error)) from error
+
+
+def contents(data: bytes, form: Form) -> tuple[tuple[Section, bytes], ...]:
+    """Return the sections of a file with what they hold; those without room in the file hold nothing.
+
+    Args:
+        data: at most 256 MiB.
+        form: what it must be.
+
+    Raises:
+        NotAnObject: as `parse`.
+    """
+    sections = parse(data, form).sections
+    head = _HEADER.unpack_from(data)
+    rows = (_SECTION.unpack_from(data, head[6] + index * head[11]) for index in range(head[12]))
+    return tuple(
+        (section, b"" if section.kind in ("NOBITS", "NULL") else _bytes(data, row))
+        for section, row in zip(sections, rows, strict=True)
+    )
 
 
 def _read(data: bytes, form: Form) -> ObjectFile:

@@ -9,7 +9,7 @@ import time
 from dataclasses import dataclass
 from typing import Any
 
-from evaluators.actor import on_this_machine, screen_task, start_actor, tools_task
+from evaluators.actor import alike_task, on_this_machine, screen_task, start_actor, tools_task
 from evaluators.device import Screened, Setup
 from evo import plugins
 from evo.config import Model
@@ -76,6 +76,7 @@ class Crew:
         self._workload = ray.put(setup.workload)
         self._seed, self._core = setup.seed, setup.core
         self._screen = ray.remote(num_cpus=1, max_retries=0)(screen_task)
+        self._alike = ray.remote(num_cpus=1, max_retries=0)(alike_task)
         self.seats = [self._sit(Seat(None, None, 0.0)) for _ in range(devices.evaluators(ray, device_name))]
         self.patience = FAILURES * len(self.seats)
         self._models = tuple(model.model_copy(update={"client": plugins.located(model.client)}) for model in models)
@@ -88,6 +89,10 @@ class Crew:
     def screen(self, source: str) -> Any:
         """Start the pre-screen of a source; the reference holds a `Screened`."""
         return self._screen.remote(self._device_name, self._device, source, self._workload, self._seed, self._core)
+
+    def alike(self, first: str, second: str) -> Any:
+        """Start the comparison of two sources; the reference says whether they are one program."""
+        return self._alike.remote(self._device_name, self._device, first, second, self._workload, self._core)
 
     def complete(self, model: int, request: ModelRequest) -> Any:
         """Start a model call; the reference holds a `ModelReply`."""
@@ -107,6 +112,11 @@ class Crew:
     def use_tools(self, calls: tuple[ToolCall, ...], parent: Relative) -> Any:
         """Start what a model calls; the reference holds a tuple of `ToolResult`."""
         return self._tools.remote(calls, self._device_name, self._device, self._workload, parent, self._core)
+
+    @property
+    def fingerprint(self) -> str:
+        """Of the run's device."""
+        return self._device.fingerprint
 
     # --- seats ------------------------------------------------------------------------------------------------
 

@@ -6,18 +6,17 @@ committed before the next begins, so that a killed run goes on at the last arrow
 
 from __future__ import annotations
 
-import base64
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
+from evaluators import prescreen
 from evaluators.device import Screened
 from evo import repairs
 from evo.config import Config
 from evo.errors import DeviceError, RunError
 from evo.records import (
-    REFERENCE_ID,
     Candidate,
     Compare,
     Comparison,
@@ -34,8 +33,9 @@ from evo.runner.crew import Crew, Seat
 from evo.runner.mutation import candidate_hash
 from evo.runner.observer import Observer
 from evo.runner.opened import Open
+from evo.runner.profiles import Profiles
 from evo.search import Search
-from evo.store import Store, rundir
+from evo.store import Store
 
 INITIAL = Mutate(id=-1, operator="initial", model=-1, parents=())
 """The task that the initial kernel is evaluated under."""
@@ -72,7 +72,10 @@ class Loop:
     _open: dict[int, Open] = field(default_factory=dict)
     _waiting: dict[Any, tuple[int, Seat | None]] = field(default_factory=dict)
     _queue: list[int] = field(default_factory=list)
-    _said: set[str] = field(default_factory=set)
+    _profiles: Profiles = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._profiles = Profiles(self.store.folder, self.observer)
 
     def restore(self) -> None:
         """Take up the tasks that were asked and never told; a reply that was paid for is never asked for again."""
@@ -129,7 +132,7 @@ class Loop:
     def evaluate_now(self, number: int, source: str) -> Evaluation | None:
         """Judge a kernel outside the search; None when interrupted or the evaluator is lost."""
         found: Evaluation | None = self._now(lambda seat: self.crew.evaluate(seat, number, source, None))
-        return None if found is None else self._kept(found)
+        return None if found is None else self._profiles.keep(found)
 
     def compare_now(self, challenger: tuple[int, str], champion: tuple[int, str]) -> Comparison | None:
         """Compare two kernels (id, source) outside the search; None when interrupted or the evaluator is lost."""
@@ -196,8 +199,11 @@ class Loop:
             self._mutate(opened, opened.task)
         elif opened.screened is None:
             self._wait(self.crew.screen(opened.candidate.source), opened)
-        else:
+        elif opened.unlike:
             self._queue.append(opened.task.id)
+        else:
+            opened.twin = None
+            self._tell_apart()
 
     def _mutate(self, opened: Open, task: Mutate) -> None:
         step = self.asking.next(opened, task)
@@ -246,6 +252,31 @@ class Loop:
         self.store.add_candidate(opened.candidate)
         self.observer.event("proposed", candidate=opened.candidate)
         self._go_on(opened)
+
+    def _tell_apart(self) -> None:
+        """Look whether screened candidates are programs that are known already, before they cost an evaluation.
+
+        In fixed order each waits for the screening of those before it, as in `_register`.
+        """
+        for opened in list(self._open.values()):
+            if not isinstance(opened.task, Mutate) or opened.unlike or opened.twin is not None:
+                continue
+            if opened.screened is not None:
+                self._look_for_twin(opened, opened.screened.code)
+            elif self.config.search.order == "fixed":
+                return
+
+    def _look_for_twin(self, opened: Open, code: str) -> None:
+        assert opened.candidate is not None
+        if code:
+            self.store.add_code(opened.candidate.id, code)
+            opened.twin = self.store.find_by_code(code, before=opened.candidate.id)
+        if opened.twin is None:
+            opened.unlike = True
+            self._go_on(opened)
+        else:
+            twin = self.store.candidate(opened.twin)
+            self._wait(self.crew.alike(opened.candidate.source, twin.source), opened)
 
     def _no_candidate(self, opened: Open, status: Status, candidate: int | None, note: str) -> None:
         outcome = Outcome(
@@ -346,11 +377,13 @@ class Loop:
 
     # --- results ----------------------------------------------------------------------------------------------
 
-    def _take(self, opened: Open, result: ModelReply | ToolResults | Screened | Evaluation | Comparison) -> None:
+    def _take(self, opened: Open, result: ModelReply | ToolResults | Screened | bool | Evaluation | Comparison) -> None:
         if isinstance(result, ModelReply):
             self._take_reply(opened, result)
         elif isinstance(result, tuple):
             self._take_results(opened, result)
+        elif isinstance(result, bool):
+            self._take_likeness(opened, alike=result)
         elif isinstance(result, Screened):
             self._take_screened(opened, result)
         elif isinstance(result, Evaluation):
@@ -377,37 +410,22 @@ class Loop:
         if screened.state != "rejected":
             self._go_on(opened)
             return
-        evaluation = Evaluation(
-            candidate=opened.candidate.id,
-            status=screened.status,
-            stage="screen",
-            message=screened.message,
-            source=opened.candidate.source,
-            findings=screened.findings,
-            resources=screened.resources,
-            screen=screened.state,
-            stage_seconds={"screen": screened.seconds},
-        )
-        self._take_evaluation(opened, evaluation)
+        rejected = prescreen.rejection(opened.candidate.id, opened.candidate.source, screened, self.crew.fingerprint)
+        self._take_evaluation(opened, rejected)
 
-    def _kept(self, evaluation: Evaluation) -> Evaluation:
-        """Put a profiler's report into the run's folder, and say once what keeps it from making any."""
-        profile = evaluation.profile
-        if profile is None:
-            return evaluation
-        if profile.problem and profile.problem not in self._said:
-            self._said.add(profile.problem)
-            self.observer.event("not_profiled", message=profile.problem)
-        if not profile.report:
-            return evaluation
-        name = "reference" if evaluation.candidate == REFERENCE_ID else str(evaluation.candidate)
-        file = f"profiles/{name}.ncu-rep"
-        rundir.write_atomic(self.store.folder / file, base64.b64decode(profile.report))
-        return replace(evaluation, profile=replace(profile, report="", file=file))
+    def _take_likeness(self, opened: Open, *, alike: bool) -> None:
+        assert opened.candidate is not None
+        twin, opened.twin, opened.unlike = opened.twin, None, True
+        if not alike:
+            self._go_on(opened)
+            return
+        message = f"the same machine code and launches as kernel {twin}, written in another way"
+        source = opened.candidate.source
+        self._take_evaluation(opened, Evaluation(opened.candidate.id, Status.DUPLICATE, "screen", message, source))
 
     def _take_evaluation(self, opened: Open, evaluation: Evaluation) -> None:
         assert opened.candidate is not None
-        evaluation = self._kept(evaluation)
+        evaluation = self._profiles.keep(evaluation)
         outcome = Outcome(
             task=opened.task.id,
             candidate=opened.candidate.id,
@@ -446,3 +464,4 @@ class Loop:
             self.search.start(outcome)
         else:
             self.search.tell(outcome)
+        self._tell_apart()  # in fixed order others may have waited for this one

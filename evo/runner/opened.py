@@ -21,6 +21,8 @@ class Open:
         proposal: what its operator made, until it is a candidate.
         candidate: what it made.
         screened: the pre-screen's word.
+        twin: an earlier candidate that may be the same program, while that is looked into.
+        unlike: whether it is known to be the same program as no earlier one.
         worker: the mutator worker that the call went to.
         lost: how many evaluators died over it.
         failed: how many times a device failed under it.
@@ -34,6 +36,8 @@ class Open:
     proposal: Proposal | None = None
     candidate: Candidate | None = None
     screened: Screened | None = None
+    twin: int | None = None
+    unlike: bool = False
     lost: int = 0
     failed: int = 0
 

@@ -215,6 +215,14 @@ CREATE TABLE tool_results (
 ) STRICT;
 """
 
+_CODES = """
+CREATE TABLE codes (
+    candidate INTEGER PRIMARY KEY REFERENCES candidates(id),
+    digest TEXT NOT NULL
+) STRICT;
+CREATE INDEX codes_digest ON codes(digest);
+"""
+
 MIGRATIONS: tuple[tuple[str, str], ...] = (
     ("001_first", _FIRST),
     ("002_reference", _REFERENCE),
@@ -223,6 +231,7 @@ MIGRATIONS: tuple[tuple[str, str], ...] = (
     ("005_gpu", _GPU),
     ("006_budgets", _BUDGETS),
     ("007_ledger", _LEDGER),
+    ("008_codes", _CODES),
 )
 """(name, SQL script) in the order of application."""
 

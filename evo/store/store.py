@@ -59,7 +59,7 @@ class Replayable(Protocol):
 
 
 class Store:
-    """One run's database. Make one with `create`, `open` (both lock the run) or `read` (locks nothing).
+    """One run's database. Make one with `create`, `open`, `amend` (all lock the run) or `read` (locks nothing).
 
     Every method that stores raises `StoreError` when the disk is full or damaged, or when the record contradicts
     what is stored; nothing of it is stored then. Every method that reads raises it when the database is damaged.
@@ -69,7 +69,7 @@ class Store:
     """
 
     def __init__(self, folder: Path, database: Database) -> None:
-        """Wrap an open database; use `create`, `open` or `read`."""
+        """Wrap an open database; use `create`, `open`, `amend` or `read`."""
         self.folder = folder
         self._database = database
 
@@ -122,11 +122,20 @@ class Store:
         Raises:
             StoreError: there is none, it is locked (the message names the holder), damaged, or of a newer version.
         """
-        _expect_database(folder)
-        store = cls(folder, Database.writing(folder))._begun()
+        store = cls.amend(folder)
         with store._database.transaction():
             store._database.execute("UPDATE runs SET stopped = NULL")
         return store
+
+    @classmethod
+    def amend(cls, folder: Path) -> Store:
+        """Open a run's database to add to it while the run itself stands still, and lock it.
+
+        Raises:
+            StoreError: there is none, it is locked (the message names the holder), damaged, or of a newer version.
+        """
+        _expect_database(folder)
+        return cls(folder, Database.writing(folder))._begun()
 
     @staticmethod
     def upgrade(folder: Path) -> None:
@@ -204,6 +213,13 @@ class Store:
         with self._database.transaction():
             self._insert_candidate(candidate)
 
+    def add_code(self, candidate: int, digest: str) -> None:
+        """Store what a candidate has in common with every kernel that is the same program; again is no harm."""
+        with self._database.transaction():
+            self._database.execute(
+                "INSERT OR REPLACE INTO codes VALUES (:candidate, :digest)", candidate=candidate, digest=digest
+            )
+
     def add_evaluation(self, evaluation: Evaluation) -> None:
         """Store a candidate's evaluation with its cases and trials."""
         with self._database.transaction():
@@ -276,6 +292,11 @@ class Store:
         )
         return [rows.to_event(row) for row in found]
 
+    def budgets(self) -> list[tuple[int, Budget]]:
+        """Return every budget that the run has had, in order, each with the event (0: none) after which it began."""
+        found = self._database.query("SELECT after, budget FROM budgets ORDER BY rowid")
+        return [(row["after"], Budget.model_validate_json(row["budget"])) for row in found]
+
     def tasks(self) -> list[Task]:
         """Return every task in order."""
         found = self._database.query("SELECT record, kind FROM tasks ORDER BY id")
@@ -333,6 +354,12 @@ class Store:
         found = self._database.query("SELECT id FROM candidates WHERE hash = :hash", hash=digest)
         return found[0]["id"] if found else None
 
+    def find_by_code(self, digest: str, before: int) -> int | None:
+        """Return the first candidate with this digest of its code, of those with an id below `before`, or None."""
+        sql = "SELECT min(candidate) AS id FROM codes WHERE digest = :digest AND candidate < :before"
+        found: int | None = self._database.query(sql, digest=digest, before=before)[0]["id"]
+        return found
+
     def next_candidate(self) -> int:
         """Return the id that the next candidate gets."""
         found: int = self._database.query("SELECT coalesce(max(id), -1) + 1 AS id FROM candidates")[0]["id"]
@@ -385,10 +412,10 @@ class Store:
         meta = self.meta()
         if meta.search_version != search.version:
             raise self._foreign(meta, f"version {meta.search_version}; this one is version {search.version}")
-        budgets = deque(self._database.query("SELECT after, budget FROM budgets ORDER BY rowid"))
+        budgets = deque(self.budgets())
         for event in self.events():
-            while budgets and budgets[0]["after"] < event.seq:
-                search.limit(Budget.model_validate_json(budgets.popleft()["budget"]))
+            while budgets and budgets[0][0] < event.seq:
+                search.limit(budgets.popleft()[1])
             if event.outcome is None:
                 asked = search.ask()
                 if asked != event.task:
@@ -397,8 +424,8 @@ class Store:
                 search.start(event.outcome)
             else:
                 search.tell(event.outcome)
-        for row in budgets:
-            search.limit(Budget.model_validate_json(row["budget"]))
+        for _, budget in budgets:
+            search.limit(budget)
 
     def check(self) -> tuple[str, ...]:
         """Return what is wrong with the database file; empty when it is sound."""

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import base64
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 from evo.records import REFERENCE_ID, Evaluation, KernelProfile, Profile, Status
 from evo.report.live import Progress
-from evo.runner.loop import Loop
+from evo.runner.profiles import Profiles
 
 
 class Listener:
@@ -20,21 +19,9 @@ class Listener:
         self.heard.append((kind, facts))
 
 
-def loop(folder: Path) -> tuple[Loop, Listener]:
-    nothing: Any = None
-    store: Any = SimpleNamespace(folder=folder)
+def shelf(folder: Path) -> tuple[Profiles, Listener]:
     listener = Listener()
-    made = Loop(
-        store=store,
-        search=nothing,
-        mutations=nothing,
-        crew=nothing,
-        config=nothing,
-        observer=listener,
-        interrupted=lambda: False,
-        clock=lambda: 0.0,
-    )
-    return made, listener
+    return Profiles(folder, listener), listener
 
 
 def evaluated(candidate: int, profile: Profile | None) -> Evaluation:
@@ -42,9 +29,9 @@ def evaluated(candidate: int, profile: Profile | None) -> Evaluation:
 
 
 def test_a_report_lies_in_the_runs_folder_and_no_longer_in_the_verdict(tmp_path: Path) -> None:
-    made, listener = loop(tmp_path)
+    made, listener = shelf(tmp_path)
     profile = Profile("large", (KernelProfile("k"),), base64.b64encode(b"a report").decode())
-    kept = [made._kept(evaluated(number, profile)).profile for number in (7, REFERENCE_ID)]
+    kept = [made.keep(evaluated(number, profile)).profile for number in (7, REFERENCE_ID)]
     assert [one.file for one in kept if one] == ["profiles/7.ncu-rep", "profiles/reference.ncu-rep"]
     assert all(one and one.report == "" and one.kernels == profile.kernels for one in kept)
     assert (tmp_path / "profiles/7.ncu-rep").read_bytes() == b"a report"
@@ -52,14 +39,14 @@ def test_a_report_lies_in_the_runs_folder_and_no_longer_in_the_verdict(tmp_path:
 
 
 def test_a_reason_is_said_once_however_many_evaluators_have_it(tmp_path: Path) -> None:
-    made, listener = loop(tmp_path)
+    made, listener = shelf(tmp_path)
     for candidate in range(3):
-        made._kept(evaluated(candidate, Profile(problem="no profile: ncu is not on PATH")))
+        made.keep(evaluated(candidate, Profile(problem="no profile: ncu is not on PATH")))
     assert listener.heard == [("not_profiled", {"message": "no profile: ncu is not on PATH"})]
     assert Progress().take(*listener.heard[0]) == "no profile: ncu is not on PATH"
 
 
 def test_a_verdict_without_a_profile_stays_as_it_is(tmp_path: Path) -> None:
-    made, _ = loop(tmp_path)
-    assert made._kept(evaluated(1, None)) == evaluated(1, None)
+    made, _ = shelf(tmp_path)
+    assert made.keep(evaluated(1, None)) == evaluated(1, None)
     assert not (tmp_path / "profiles").exists()
