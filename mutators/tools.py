@@ -41,8 +41,8 @@ _DISASSEMBLE = Tool(
     "disassemble",
     "Say what the compiler made of a kernel, for the heaviest performance case: instructions by opcode, widths of "
     "loads and stores, use of local memory, and the innermost loops with their multiply-adds, memory accesses and "
-    "source lines. Machine code (SASS) where a disassembler is installed, else PTX. Shows whether loads are wide, a loop was "
-    "unrolled, or tensor cores are used.",
+    "source lines. Machine code (SASS) where a disassembler is installed, else PTX. Shows whether loads are wide, a "
+    "loop was unrolled, or tensor cores are used.",
     _arguments(
         source={**_SOURCE, "description": f"{_SOURCE['description']} Left out: the kernel that you are to change."},
         kernel={"type": "string", "description": "Name of one kernel of the file. Left out: the first ones launched."},
