@@ -8,6 +8,7 @@ here imports anything of the house but `evo.errors`.
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -824,6 +825,17 @@ class Outcome:
     cost_usd: float = 0.0
     unpriced_tokens: int = 0
     fault: str = ""
+
+    @property
+    def evaluated(self) -> bool:
+        """Whether a mutation made a new candidate, so that it reached screening."""
+        return self.candidate is not None and self.status not in (Status.NO_PROPOSAL, Status.DUPLICATE)
+
+    @property
+    def score(self) -> float | None:
+        """The ratio of a candidate that is right; None for any other."""
+        right = self.status is Status.OK and self.ratio is not None and 0 < self.ratio < math.inf
+        return self.ratio if right else None
 
 
 # --- mutators -----------------------------------------------------------------------------------------------------

@@ -20,7 +20,7 @@ from evo.config import Budget, Config, Weight
 from evo.errors import ConfigError
 from evo.memory import Memory
 from evo.population import Population, by_weight, cell_of, island_count
-from evo.records import Compare, Mutate, Outcome, Status, Task, Traits
+from evo.records import Compare, Mutate, Outcome, Task, Traits
 from evo.repairs import Failure, Repairs
 
 INSPIRATIONS = 2  # kernels shown beside the parent: contrast without drowning the parent in the prompt
@@ -30,8 +30,6 @@ TRAITS: Mapping[str, Traits] = {
     "repair": Traits(repairs=True),
 }
 """Of the operators that ship with the product; others are taken to be like `Traits()`."""
-
-_NOT_EVALUATED = (Status.NO_PROPOSAL, Status.DUPLICATE)
 
 
 class Search:
@@ -95,14 +93,14 @@ class Search:
         """
         if self.population.islands:
             raise ValueError("the search has already begun: start() comes once, before the first ask()")
-        if not _scored(outcome) or outcome.ratio is None:
+        if outcome.score is None:
             raise ValueError(f"the initial kernel must have a ratio; it is {outcome.status}: {outcome}")
         islands = island_count(self._config.search.islands, self._config.budget.evaluations)
-        self.population = Population.of(islands, outcome.ratio, outcome.descriptors)
+        self.population = Population.of(islands, outcome.score, outcome.descriptors)
         if bandit.switched_on(self._config.search.credit, self._config.budget.evaluations):
             self._credit = Credit()
-        self._memory = Memory(islands, outcome.ratio, cell_of(outcome.descriptors))
-        self.champion_ratio = outcome.ratio
+        self._memory = Memory(islands, outcome.score, cell_of(outcome.descriptors))
+        self.champion_ratio = outcome.score
 
     def ask(self) -> Task | None:
         """Return the next task, or None: nothing to ask until more is told, or ever (see `finished`)."""
@@ -264,26 +262,24 @@ class Search:
             self._take(task, outcome, self._repairing.pop(task.id, None))
 
     def _take(self, task: Mutate, outcome: Outcome, repaired: Failure | None) -> None:
-        if outcome.candidate is None or outcome.status in _NOT_EVALUATED:
+        self._charge(task, outcome)
+        if outcome.candidate is None or not outcome.evaluated:
             self.idle += 1
-            self._charge(task, outcome, None)
             return
         self.idle = 0
         self.evaluated += 1
-        ratio = outcome.ratio if _scored(outcome) else None
-        self._charge(task, outcome, ratio)
-        self._memory.add(outcome.candidate, task.parents, task.island, ratio, cell_of(outcome.descriptors))
-        if ratio is not None:
-            self._admit(task.island, outcome.candidate, ratio, outcome)
+        self._memory.add(outcome.candidate, task.parents, task.island, outcome.score, cell_of(outcome.descriptors))
+        if outcome.score is not None:
+            self._admit(task.island, outcome.candidate, outcome.score, outcome)
         elif not self._traits[task.operator].offline:
             rounds = 0 if repaired is None else repaired.rounds + 1
             failure = Failure(outcome.candidate, task.island, outcome.status, outcome.fault, rounds)
             self._repairs = self._repairs.failed(failure, repaired)
 
-    def _charge(self, task: Mutate, outcome: Outcome, ratio: float | None) -> None:
+    def _charge(self, task: Mutate, outcome: Outcome) -> None:
         if self._credit is None:
             return
-        gained = bandit.gain(self._memory.bar(task.parents), ratio)
+        gained = bandit.gain(self._memory.bar(task.parents), outcome.score)
         cost = bandit.cost(outcome.cost_usd, outcome.unpriced_tokens)
         self._credit = self._credit.told((task.operator, task.model), gained, cost)
 
@@ -297,7 +293,3 @@ class Search:
             return
         self.champion, self.champion_ratio = task.challenger, self._challenger_ratio
         self._waiting = [known for known in self._waiting if known[0] < self.champion_ratio]
-
-
-def _scored(outcome: Outcome) -> bool:
-    return outcome.status is Status.OK and outcome.ratio is not None and 0 < outcome.ratio < math.inf
