@@ -18,22 +18,43 @@ class Provider:
         name: the prefix, as litellm spells it.
         keys: one of these variables must be set; () when none is needed or when credentials also lie elsewhere (files,
             the machine's role), where only a call can tell.
-        bases: variables that name another server of the same protocol, which may need no key.
+        bases: variables that name a server in place of a model's `api_base`.
+        needs_base: it has no server of its own, so that one must be named.
+        keyless_base: a server that is named may be one's own and need no key.
+        free: it runs models on one's own machine; a price of 0 is a price.
+        windowed: each request says how large a window it needs (`num_ctx`); what does not fit is cut off silently.
+        tools_with_schema: one request may offer tools and ask for structured output.
+        tool_choice: a model that is offered tools can be told to call none.
     """
 
     name: str
     keys: tuple[str, ...] = ()
     bases: tuple[str, ...] = ()
+    needs_base: bool = False
+    keyless_base: bool = True
+    free: bool = False
+    windowed: bool = False
+    tools_with_schema: bool = False
+    tool_choice: bool = True
 
 
 # As litellm 1.110 reads them: https://docs.litellm.ai/docs/providers, one page a provider.
 _PROVIDERS = {
     provider.name: provider
     for provider in (
-        Provider("openai", ("OPENAI_API_KEY",), ("OPENAI_BASE_URL", "OPENAI_API_BASE")),
-        Provider("anthropic", ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN")),
-        Provider("azure", ("AZURE_API_KEY", "AZURE_AD_TOKEN")),
-        Provider("gemini", ("GEMINI_API_KEY", "GOOGLE_API_KEY")),
+        Provider("openai", ("OPENAI_API_KEY",), ("OPENAI_BASE_URL", "OPENAI_API_BASE"), tools_with_schema=True),
+        Provider(
+            "anthropic", ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN"), ("ANTHROPIC_API_BASE", "ANTHROPIC_BASE_URL")
+        ),
+        Provider(
+            "azure",
+            ("AZURE_API_KEY", "AZURE_AD_TOKEN", "AZURE_CLIENT_SECRET"),
+            ("AZURE_API_BASE",),
+            needs_base=True,
+            keyless_base=False,
+            tools_with_schema=True,
+        ),
+        Provider("gemini", ("GEMINI_API_KEY", "GOOGLE_API_KEY"), ("GEMINI_API_BASE",)),
         Provider("cerebras", ("CEREBRAS_API_KEY",)),
         Provider("cohere", ("COHERE_API_KEY",)),
         Provider("deepinfra", ("DEEPINFRA_API_KEY",)),
@@ -49,12 +70,14 @@ _PROVIDERS = {
         Provider("xai", ("XAI_API_KEY",)),
         Provider("bedrock"),
         Provider("vertex_ai"),
-        Provider("hosted_vllm"),
-        Provider("lm_studio"),
-        Provider("ollama"),
-        Provider("ollama_chat"),
+        Provider("hosted_vllm", (), ("HOSTED_VLLM_API_BASE",), needs_base=True),
+        Provider("lm_studio", (), ("LM_STUDIO_API_BASE",), needs_base=True, free=True),
+        Provider("ollama_chat", (), ("OLLAMA_API_BASE",), free=True, windowed=True, tool_choice=False),
     )
 }
+_SAME = {"ollama": "ollama_chat"}
+"""Prefixes that mean another: Ollama's own chat protocol carries tools and roles, its older one a single text."""
+
 _BARE = (
     (re.compile(r"gpt-|o[1-9](-|$)|chatgpt-|codex-"), "openai"),
     (re.compile(r"claude-"), "anthropic"),
@@ -63,7 +86,7 @@ _BARE = (
 
 def known() -> tuple[str, ...]:
     """Return the prefixes whose variables are known here, sorted."""
-    return tuple(sorted(_PROVIDERS))
+    return tuple(sorted({*_PROVIDERS, *_SAME}))
 
 
 def prefix(model: str) -> str | None:
@@ -80,17 +103,27 @@ def prefix(model: str) -> str | None:
 
 def find(model: str) -> Provider | None:
     """Return what is known of the provider of this model, or None."""
-    return _PROVIDERS.get(prefix(model) or "")
+    head = prefix(model) or ""
+    return _PROVIDERS.get(_SAME.get(head, head))
 
 
 def qualified(model: str, api_base: str | None) -> str:
-    """Return the name as litellm needs it: on a server of one's own, a name without provider speaks OpenAI's protocol.
+    """Return the name as litellm needs it, with its provider.
 
-    So `Qwen/Qwen3-Coder` with an `api_base` becomes `openai/Qwen/Qwen3-Coder`, and `gpt-5-mini` stays what it is.
+    OpenAI's and Anthropic's own names get one, so that those are reached too which are newer than litellm. On a server
+    of one's own, a name without provider speaks OpenAI's protocol: `Qwen/Qwen3-Coder` with an `api_base` becomes
+    `openai/Qwen/Qwen3-Coder`.
     """
-    if api_base is None or find(model) is not None:
-        return model
-    return f"openai/{model}"
+    provider = find(model)
+    if provider is None:
+        return model if api_base is None else f"openai/{model}"
+    head, slash, rest = model.partition("/")
+    return f"{provider.name}/{rest if slash else head}"
+
+
+def place(model: str, api_base: str | None) -> str:
+    """Return where calls of this model go: models of one place share its limits."""
+    return api_base or prefix(model) or model
 
 
 def has_key(provider: Provider, environment: Mapping[str, str]) -> bool:

@@ -11,36 +11,40 @@ import functools
 import gc
 import os
 import random
-import re
 import time
 import zlib
-from collections.abc import Mapping
-from dataclasses import dataclass
-from datetime import UTC, datetime
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from evo.errors import MutatorError
-from evo.records import ModelReply, ModelRequest
-from mutators import providers, retries
-from mutators.environment import redact
+from evo.records import ModelFacts, ModelReply, ModelRequest
+from mutators import exchange, failures, pricelist, providers, retries
+from mutators.exchange import Wishes
+from mutators.failures import Failure
+from mutators.providers import Provider
 
 _NO_KEY = "unused"
 """Sent as the key to a server of one's own that asks for none: the OpenAI client insists on having one."""
 
-_MOST_ERROR = 2000
-
 
 @dataclass(frozen=True)
 class LiteLLM:
-    """Calls one model through litellm.
+    """Calls one model through litellm, and others when it fails.
 
     Attributes:
         name: as litellm spells it: `gpt-5-mini`, `anthropic/…`, `gemini/…`, `ollama/…`, `openrouter/…`, …
-        reasoning_effort: minimal, low, medium or high; None leaves it to the model. A server that refuses it (a local
-            model that cannot think) is asked again without.
+        reasoning_effort: minimal, low, medium or high, which litellm maps to what the provider has; None leaves it to
+            the model. A server that refuses it (a local model that cannot think) is asked again without.
         api_base: URL of a server that speaks the provider's protocol; a name without provider then means OpenAI's.
-        timeout_s: limit of one attempt, and the time after which no further attempt begins.
-        attempts: HTTP calls at most.
+        timeout_s: limit of one attempt, and for each model the time after which no further attempt begins.
+        attempts: at each model, where the failure may pass.
+        fallbacks: names of models that are asked, in order, when the one before has failed. Those of the same provider
+            are reached at the same `api_base`.
+        window_tokens: of a prompt, of this model, in place of what litellm knows; so are the next four.
+        output_tokens: of a reply; a longer one is cut off.
+        input_usd_per_million: price of a million prompt tokens.
+        output_usd_per_million: price of a million tokens of replies.
+        tools: whether it can call functions.
     """
 
     name: str = "gpt-5-mini"
@@ -48,143 +52,152 @@ class LiteLLM:
     api_base: str | None = None
     timeout_s: float = 300.0
     attempts: int = 4
+    fallbacks: tuple[str, ...] = ()
+    window_tokens: int | None = None
+    output_tokens: int | None = None
+    input_usd_per_million: float | None = None
+    output_usd_per_million: float | None = None
+    tools: bool | None = None
 
     def check(self) -> None:
-        """Raise `MutatorError` with the ways on when no key is set for this model. No network, no litellm."""
-        if self.api_base is not None:
-            return
-        provider = providers.find(self.name)
-        if provider is None:
-            if providers.prefix(self.name) is None:
-                raise MutatorError(_unknown_provider(self.name))
-            return  # a provider that litellm may know and this house does not: the first call will tell
-        if provider.keys and not (providers.has_key(provider, os.environ) or providers.has_base(provider, os.environ)):
-            raise MutatorError(_no_key(self.name, provider))
+        """Raise `MutatorError` with the ways on when a key or a server is not named. No network, no litellm."""
+        for name in (self.name, *self.fallbacks):
+            _check(name, self._base(name))
+
+    def facts(self) -> ModelFacts:
+        """Return what is known of the model; of its fallbacks the smallest window and the highest price count."""
+        return pricelist.together(tuple(model.facts for model in _chain(self)))
 
     async def complete(self, request: ModelRequest) -> ModelReply:
-        """Make one call, tried again where the failure may pass.
+        """Make one call, tried again where the failure may pass, then at the fallbacks.
 
-        A wait that the provider asks for is kept in full, or the call is given up when it would end too late.
+        A wait that the provider asks for is kept in full, or the model is given up when it would end too late.
         """
         try:
             self.check()
         except MutatorError as error:
-            return ModelReply("error", attempts=0, error=str(error), fatal=True)
-        library = await asyncio.to_thread(_library)
-        start, failure, attempt = time.monotonic(), _Failure("no attempt was made"), 0
-        effort = self.reasoning_effort
-        jitter = random.Random(zlib.crc32(request.messages[-1].content.encode()))
-        while attempt < self.attempts:
-            attempt += 1
+            return ModelReply("error", attempts=0, cost_usd=0.0, error=str(error), fatal=True)
+        chain = await asyncio.to_thread(_chain, self)
+        start, tried, failed = time.monotonic(), _Tried(), list[Failure]()
+        for model in chain:
+            found = await self._ask(model, request, tried)
+            if isinstance(found, ModelReply):
+                return tried.told_by(found, time.monotonic() - start)
+            failed.append(found)
+        return tried.told_by(_none(chain, failed, tried), time.monotonic() - start)
+
+    async def _ask(self, model: _Model, request: ModelRequest, tried: _Tried) -> ModelReply | Failure:
+        """Ask one model until it answers or is given up; `tried` counts along."""
+        start, attempt, wishes = time.monotonic(), 0, Wishes(self.reasoning_effort)
+        jitter = random.Random(zlib.crc32(request.messages[-1].content.encode("utf-8", "replace")))
+        while True:
+            tried.attempts += 1
             try:
+                arguments = exchange.arguments(request, model.facts, wishes, model.provider)
                 async with asyncio.timeout(self.timeout_s):
-                    response = await library.acompletion(**self._arguments(request, effort))
-                return _reply(response, attempt, time.monotonic() - start)
+                    response = await _library().acompletion(**model.arguments(self.timeout_s), **arguments)
+                return exchange.reply(response, model.facts, model.own_price)
             except Exception as error:  # whatever a provider or its library does becomes a reply
-                failure = _failure(error, self.timeout_s)
-            if failure.about_effort and effort is not None:
-                effort = None
+                failure = failures.failure(error, self.timeout_s)
+            tried.uncertain += failure.uncertain
+            less = wishes if failure.passing else wishes.without(failure.error)
+            if less != wishes:
+                wishes = less  # no attempt in its own right: each wish is refused once at most
                 continue
+            attempt += 1
             wait_s = failure.wait_s if failure.wait_s is not None else retries.own_wait_s(attempt, jitter)
             left_s = self.timeout_s - (time.monotonic() - start)
             if not failure.passing or attempt == self.attempts or wait_s >= left_s:
-                break
+                return failure
             await asyncio.sleep(wait_s)
-        return failure.reply(attempt, time.monotonic() - start)
 
-    def _arguments(self, request: ModelRequest, effort: str | None) -> dict[str, Any]:
-        arguments: dict[str, Any] = {
-            "model": providers.qualified(self.name, self.api_base),
-            "messages": [{"role": message.role, "content": message.content} for message in request.messages],
-            "timeout": self.timeout_s,
-            "max_retries": 0,
-            "drop_params": True,
-        }
-        if effort is not None:
-            arguments["reasoning_effort"] = effort
-        if self.api_base is not None:
-            arguments["api_base"] = self.api_base
-        provider = providers.find(arguments["model"])
-        own_server = self.api_base is not None or (provider and providers.has_base(provider, os.environ))
-        if own_server and not (provider and providers.has_key(provider, os.environ)):
-            arguments["api_key"] = _NO_KEY
-        return arguments
+    def _base(self, name: str) -> str | None:
+        """The server of a model: the one that was named, unless the name says another provider."""
+        return self.api_base if name == self.name or providers.find(name) == providers.find(self.name) else None
+
+    def _model(self, name: str) -> _Model:
+        base = self._base(name)
+        full = providers.qualified(name, base)
+        provider = providers.find(full) or Provider(providers.prefix(full) or "")
+        known = pricelist.look_up(_library(), full, provider, base)
+        if name != self.name:
+            return _Model(name, full, provider, base, known)
+        own = pricelist.Own(
+            self.window_tokens,
+            self.output_tokens,
+            self.input_usd_per_million,
+            self.output_usd_per_million,
+            self.tools,
+        )
+        return _Model(name, full, provider, base, own.over(known), own.priced)
 
 
 @dataclass(frozen=True)
-class _Failure:
-    """One failed attempt: what to say, whether it may pass, and the wait that the provider asks for."""
+class _Model:
+    """One model as it is reached, with what is known of it; `said` is how the config names it."""
 
-    error: str
-    passing: bool = False
-    wait_s: float | None = None
-    fatal: bool = False
-    about_effort: bool = False
+    said: str
+    name: str
+    provider: Provider
+    api_base: str | None
+    facts: ModelFacts
+    own_price: bool = False
 
-    def reply(self, attempts: int, latency_s: float) -> ModelReply:
-        error = self.error
-        if self.passing and self.wait_s is not None:
-            error += f" (the provider asks to wait {self.wait_s:.0f} s)"
-        return ModelReply("error", latency_s=latency_s, attempts=attempts, error=error, fatal=self.fatal)
-
-
-def _failure(error: Exception, timeout_s: float) -> _Failure:
-    if isinstance(error, TimeoutError) or type(error).__name__ == "Timeout":
-        return _Failure(
-            f"no answer within {timeout_s:g} s; give the model a larger 'timeout_s' or a smaller 'reasoning_effort'",
-            passing=True,
-        )
-    status = getattr(error, "status_code", None)
-    text = _words(error)
-    passing = retries.is_passing(status, text)
-    fatal = status in _FATAL or "LLM Provider NOT provided" in text or (status == 429 and not passing)
-    headers = getattr(getattr(error, "response", None), "headers", None) or {}
-    lowered = {str(name).lower(): str(value) for name, value in headers.items()}
-    wait_s = retries.asked_wait_s(lowered, datetime.now(UTC)) if passing else None
-    return _Failure(text, passing, wait_s, fatal, about_effort=not passing and _ABOUT_EFFORT.search(text) is not None)
+    def arguments(self, timeout_s: float) -> dict[str, Any]:
+        """What of litellm's arguments does not depend on the request."""
+        found: dict[str, Any] = {"model": self.name, "timeout": timeout_s, "max_retries": 0, "drop_params": True}
+        if self.api_base is not None:
+            found["api_base"] = self.api_base
+        own_server = self.api_base is not None or providers.has_base(self.provider, os.environ)
+        if own_server and not providers.has_key(self.provider, os.environ):
+            found["api_key"] = _NO_KEY
+        if self.provider.windowed:
+            found["num_ctx"] = (self.facts.window_tokens or 0) + (self.facts.output_tokens or 0)
+        return found
 
 
-_ABOUT_EFFORT = re.compile(r"reasoning|thinking", re.IGNORECASE)
-_FATAL = frozenset({401, 404})
-"""Wrong key, no such model: every further call of this model ends the same way."""
+@dataclass
+class _Tried:
+    """HTTP calls of one request so far, at all its models."""
+
+    attempts: int = 0
+    uncertain: int = 0
+
+    def told_by(self, reply: ModelReply, latency_s: float) -> ModelReply:
+        return replace(reply, attempts=self.attempts, uncertain=self.uncertain, latency_s=latency_s)
 
 
-def _words(error: Exception) -> str:
-    """The error in one line, without secrets and without the library's traceback."""
-    said = str(error).split("Traceback (most recent call last)")[0]
-    body = getattr(error, "body", None)
-    code = body.get("code") if isinstance(body, Mapping) else None
-    suffix = f" ({code})" if isinstance(code, str) and code not in said else ""
-    return " ".join(redact(f"{type(error).__name__}: {said}").split())[:_MOST_ERROR] + redact(suffix[:200])
+@functools.lru_cache(maxsize=256)
+def _chain(client: LiteLLM) -> tuple[_Model, ...]:
+    return tuple(client._model(name) for name in (client.name, *client.fallbacks))
 
 
-def _reply(response: Any, attempts: int, latency_s: float) -> ModelReply:
-    choice = response.choices[0]
-    usage = getattr(response, "usage", None)
-    details = getattr(usage, "completion_tokens_details", None)
+def _none(chain: tuple[_Model, ...], failed: list[Failure], tried: _Tried) -> ModelReply:
+    """The reply when every model has failed."""
+    words = [failure.words for failure in failed]
+    if len(chain) > 1:
+        words = [f"{model.said}: {words}" for model, words in zip(chain, words, strict=True)]
     return ModelReply(
-        "ok",
-        text=_storable(choice.message.content or ""),
-        model=str(response.model or ""),
-        input_tokens=getattr(usage, "prompt_tokens", None),
-        output_tokens=getattr(usage, "completion_tokens", None),
-        reasoning_tokens=getattr(details, "reasoning_tokens", None),
-        cost_usd=_cost(response),
-        latency_s=latency_s,
-        attempts=attempts,
-        finish_reason=str(choice.finish_reason or ""),
+        "error",
+        cost_usd=None if tried.uncertain else 0.0,
+        error="; then ".join(words),
+        fatal=all(failure.fatal for failure in failed),
     )
 
 
-def _cost(response: Any) -> float | None:
-    hidden: Mapping[str, Any] = getattr(response, "_hidden_params", None) or {}
-    cost = hidden.get("response_cost")
-    return None if cost is None else float(cost)
-
-
-def _storable(text: str) -> str:
-    """Replace what neither UTF-8 nor a database's text can hold: lone surrogates and NUL."""
-    return text.encode("utf-8", "replace").decode().replace("\0", "\ufffd")
+def _check(name: str, api_base: str | None) -> None:
+    provider = providers.find(name)
+    if provider is None:
+        if api_base is None and providers.prefix(name) is None:
+            raise MutatorError(_unknown_provider(name))
+        return  # a provider that litellm may know and this house does not: the first call will tell
+    has_base = api_base is not None or providers.has_base(provider, os.environ)
+    if provider.needs_base and not has_base:
+        raise MutatorError(_no_base(name, provider))
+    if has_base and provider.keyless_base:
+        return
+    if provider.keys and not providers.has_key(provider, os.environ):
+        raise MutatorError(_no_key(name, provider))
 
 
 def _unknown_provider(name: str) -> str:
@@ -195,7 +208,14 @@ def _unknown_provider(name: str) -> str:
     )
 
 
-def _no_key(name: str, provider: providers.Provider) -> str:
+def _no_base(name: str, provider: Provider) -> str:
+    return (
+        f"model {name!r} needs the URL of its server, and none is named. Give the model an 'api_base', or set it: "
+        f"export {provider.bases[0]}=…, or write {provider.bases[0]}=… into the file .env of this folder"
+    )
+
+
+def _no_key(name: str, provider: Provider) -> str:
     variable, others = provider.keys[0], provider.keys[1:]
     or_else = f" (or {', '.join(others)})" if others else ""
     return (

@@ -47,7 +47,7 @@ def test_the_shown_operator_and_client_make_a_proposal(folder: Path) -> None:
 
 def test_every_line_that_swaps_the_model_is_valid() -> None:
     lines = [line for line in blocks(PAGE)[0].text.splitlines() if line.strip()]
-    assert len(lines) == 5
+    assert len(lines) == 8
     for line in lines:
         (entry,) = yaml.safe_load(line)["models"]
         assert models.client(Model.model_validate(entry))

@@ -28,7 +28,11 @@ def test_a_name_tells_its_provider(model: str, prefix: str | None) -> None:
 @pytest.mark.parametrize(
     ("model", "api_base", "qualified"),
     [
-        ("gpt-5-mini", "http://localhost:1", "gpt-5-mini"),
+        ("gpt-5-mini", "http://localhost:1", "openai/gpt-5-mini"),
+        ("gpt-99", None, "openai/gpt-99"),
+        ("claude-sonnet-4-5", None, "anthropic/claude-sonnet-4-5"),
+        ("ollama/qwen3", None, "ollama_chat/qwen3"),
+        ("openrouter/qwen/qwen3", None, "openrouter/qwen/qwen3"),
         ("qwen3", "http://localhost:1", "openai/qwen3"),
         ("Qwen/Qwen3-Coder", "http://localhost:1", "openai/Qwen/Qwen3-Coder"),
         ("hosted_vllm/qwen3", "http://localhost:1", "hosted_vllm/qwen3"),
