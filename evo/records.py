@@ -758,7 +758,8 @@ class Mutate:
         model: index into the config's models; -1 for offline operators.
         parents: candidate ids; the first is the one to change.
         inspirations: candidate ids shown beside them.
-        tried: candidate ids of earlier attempts, most telling first: children of the first parent, then others.
+        tried: candidate ids of earlier attempts, most telling first: a first parent that failed, children of the first
+            parent, then others.
         island: where the child goes.
     """
 

@@ -18,7 +18,7 @@ from evo import bandit
 from evo.bandit import Arm, Credit
 from evo.config import Budget, Config, Weight
 from evo.errors import ConfigError
-from evo.memory import Memory
+from evo.memory import TRIED, Memory
 from evo.population import Population, by_weight, cell_of, island_count
 from evo.records import Compare, Mutate, Outcome, Task, Traits
 from evo.repairs import Failure, Repairs
@@ -196,12 +196,15 @@ class Search:
         return Mutate(self._next, operator, model, parents, inspirations, tried, island)
 
     def _repair(self, operator: str, model: int) -> Mutate:
-        """Ask for a repair of the newest failure, beside the right kernel that it was made from."""
+        """Ask for a repair of the newest failure, beside the right kernel that it was made from.
+
+        The failure itself is the most telling attempt: what it was meant to be.
+        """
         failure = self._repairs.waiting[-1]
         self._repairs = self._repairs.asked(failure)
         self._repairing[self._next] = failure
         parent, origin = failure.candidate, self._memory.origin(failure.candidate)
-        tried = self._memory.tried(parent, failure.island, (parent, origin))
+        tried = (parent, *self._memory.tried(parent, failure.island, (parent, origin)))[:TRIED]
         return Mutate(self._next, operator, model, (parent,), (origin,), tried, failure.island)
 
     def _drawable(self) -> list[tuple[Arm, float]]:

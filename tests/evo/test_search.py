@@ -110,7 +110,8 @@ class AnySearch(RuleBasedStateMachine):
             self.names_what_was_told(task)
 
     def names_what_was_told(self, task: Mutate) -> None:
-        named = (*task.parents, *task.inspirations, *task.tried)
+        attempts = task.tried[1:] if task.operator == "repair" else task.tried
+        named = (*task.parents, *task.inspirations, *attempts)
         assert set(named) <= set(self.told)
         assert len(set(named)) == len(named), "nothing is named twice"
         assert len(task.tried) <= TRIED

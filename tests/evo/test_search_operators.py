@@ -114,6 +114,7 @@ def test_a_failure_is_repaired_at_once_on_its_island_beside_what_it_was_made_fro
     repair = asked(search)
     assert (repair.operator, repair.parents, repair.island) == ("repair", (first.id + 1,), first.island)
     assert repair.inspirations == first.parents[:1]
+    assert repair.tried == (first.id + 1,), "what it was meant to be"
 
 
 def test_what_is_unsupported_is_left_to_other_operators() -> None:
@@ -154,7 +155,7 @@ def test_a_repair_that_failed_in_another_way_is_repaired_once_more(status: Statu
     assert (second.operator == "repair") == again
     if again:
         assert second.parents == (first.id + 1,)
-        assert first.parents[0] == second.tried[0], "what the repair started from"
+        assert second.tried[:2] == (first.id + 1, first.parents[0]), "itself, and what the repair started from"
         search.tell(failed(second, Status.TIMEOUT, "validate: hangs"))
         assert asked(search).operator == "rewrite", "two repairs in a row are enough"
 
