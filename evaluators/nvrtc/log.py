@@ -16,6 +16,9 @@ _TALLY = re.compile(r"^\d+ (catastrophic )?errors? detected|^Compilation termina
 _NAMES = "__nv_name_map"
 """The file to which NVRTC ascribes the kernels' names that it was asked for."""
 
+_ASSEMBLY = re.compile(r"ptxas [^;]*, line \d+; (?:error|fatal)\s*: (.*)")
+"""ptxas on what it was given, whose lines nobody sees: the candidate's own assembly in most cases."""
+
 _FUNCTION = re.compile(r"Compiling entry function '([^']+)'")
 _FRAME = re.compile(r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads")
 _USED = re.compile(r"Used (\d+) registers")
@@ -29,6 +32,10 @@ _HINTS = (
     (r'identifier "U?(INT|LONG|LLONG|SHRT|CHAR)_(MAX|MIN)" is undefined', "write `#include <climits>`"),
     (r'identifier "u?int(8|16|32|64)_t" is undefined', "write `#include <cstdint>`"),
     (r"without execution space annotations", "write `__device__` in front of it"),
+    (
+        r"__nv_nvrtc_builtin_header\.h\(\d+\): error",
+        "a tunable or a macro has a name that CUDA's own headers use, such as T; give it another",
+    ),
     (r"calling a __host__ function.* from a __(global|device)__", "declare the function `__device__`"),
 )
 
@@ -46,12 +53,20 @@ def explain(log: str, name: str) -> str:
     if missing:
         return f"the launch header names a kernel `{missing[1]}`, which the source does not define"
     chosen = [_reword(text, name) for _, text in errors[:_MOST_ERRORS]]
-    chosen += [line.strip() for line in log.splitlines() if re.match(r"\s*(ptxas (error|fatal)|nvrtc: error)", line)]
+    chosen += _of_assembler(log)
     if len(errors) > _MOST_ERRORS:
         chosen.append(f"({len(errors) - _MOST_ERRORS} more errors)")
     text = "\n".join(chosen) or log.strip() or "the compiler gave no reason"
     hints = [f"hint: {hint}" for pattern, hint in _HINTS if re.search(pattern, text)]
     return "\n".join([text[:_MOST_CHARACTERS], *hints])
+
+
+def _of_assembler(log: str) -> list[str]:
+    """Return what ptxas and NVRTC say of the whole program, each thing once."""
+    lines = [line.strip() for line in log.splitlines()]
+    inside = [f"ptxas error   : {found[1]}" for line in lines if (found := _ASSEMBLY.match(line))]
+    whole = [line for line in lines if re.match(r"ptxas (error|fatal)|nvrtc: error", line)]
+    return list(dict.fromkeys([*inside[:_MOST_ERRORS], *whole]))
 
 
 def _blocks(log: str) -> list[tuple[str, str]]:

@@ -94,6 +94,19 @@ def test_a_launcher_learns_the_symbols_of_the_kernels(cubin: bool) -> None:
     assert build(source, ("a", "b", "n::c<float, 3>"), cubin=cubin) == replace(binary, seconds=0.0)
 
 
+def test_what_the_assembler_refuses_is_said() -> None:
+    source = '__global__ void k(float* x) { asm volatile("cp.async.wait_all;"); asm volatile("fly.me x;"); }'
+    said = build(source, arch="sm_75").message.splitlines()
+    assert "ptxas error   : Feature 'cp.async.wait_all' requires .target sm_80 or higher" in said
+    assert "ptxas error   : Not a name of any known instruction: 'fly'" in said
+
+
+def test_a_tunable_with_a_name_of_the_compilers_own_is_advised_against() -> None:
+    assert (
+        "hint: a tunable or a macro has a name that CUDA's own headers use" in build(KERNEL, defines={"T": 4}).message
+    )
+
+
 def test_defines_and_options_reach_the_compiler() -> None:
     source = "__global__ void k(float* x) { static_assert(TILE == 32); x[0] = x[1] * x[2] + x[3]; }"
     assert build(source, defines={"TILE": 32}).status is Status.OK
