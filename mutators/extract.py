@@ -7,13 +7,13 @@ launch header is the evaluator's affair, whose verdict teaches the next step.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from evo import kernel as kernels
 from evo.errors import HeaderError
 from evo.kernel import header_text, lexer
-from mutators import fences
+from mutators import fences, replies
 
 UNCHANGED = "returned the parent unchanged"
 
@@ -25,7 +25,8 @@ _CODE_BEGINS = re.compile(
     re.MULTILINE,
 )
 _QUALIFIERS = frozenset({"const", "volatile", "__restrict__", "__restrict", "restrict"})
-_MOST_ENDINGS = 40  # an unfenced kernel ends at one of its last closing braces; prose after it rarely holds more
+_LINE_ENDS = re.compile(r"[ \t]*;?[ \t]*$", re.MULTILINE)
+_MOST_ENDINGS = 4  # an unfenced kernel ends where braces close last, or just before where prose has some of its own
 
 
 @dataclass(frozen=True)
@@ -55,16 +56,31 @@ def kernel(reply: str, finish_reason: str, parents: Sequence[str]) -> Extracted:
     code = _best(block.text for block in found if block not in foreign)
     if code is None and any("__global__" in block.text for block in foreign):
         return Extracted(None, "the reply holds a diff or another language instead of the whole .cu file")
-    code = code or _unfenced(text)
+    code = code or _best(_strings(text)) or _unfenced(text)
     if code is None:
         return Extracted(None, _why_none(text, finish_reason))
-    size, limit = len(code.encode()), kernels.MAX_SOURCE_BYTES
+    whole = _with_header(code, found, parents)
+    return judged(whole.source, parents, whole.note) if whole.source is not None else whole
+
+
+def judged(source: str, parents: Sequence[str], note: str = "") -> Extracted:
+    """Return a kernel if it may be proposed: of a size that is read, complete, and none of the parents.
+
+    Args:
+        source: a whole file.
+        parents: in every spelling.
+        note: how the source came about.
+    """
+    size, limit = len(source.encode(errors="replace")), kernels.MAX_SOURCE_BYTES
     if size > limit:
         return Extracted(None, f"the kernel has {size} bytes; at most {limit} are read")
-    whole = _with_header(code, found, parents)
-    if whole.source is not None and any(_same(whole.source, parent) for parent in parents):
+    if not _complete(source):
+        return Extracted(None, "the kernel is not complete: braces do not close, or there is no __global__ function")
+    if not _has_header(source):
+        return Extracted(None, "the kernel has no launch header")
+    if any(_same(source, parent) for parent in parents):
         return Extracted(None, UNCHANGED)
-    return whole
+    return Extracted(source, note=note)
 
 
 def _best(texts: Iterable[str]) -> str | None:
@@ -96,21 +112,34 @@ def _unfenced(text: str) -> str | None:
     begin = _HEADER_BEGINS.search(text) or _CODE_BEGINS.search(text)
     if begin is None:
         return None
-    rest = text[begin.start() :]
-    endings = [match.end() for match in re.finditer(r"^[ \t]*\};?[ \t]*$", rest, re.MULTILINE)]
-    endings += [match.end() for match in re.finditer(r"\}[ \t]*$", rest, re.MULTILINE)]
-    for end in sorted(set(endings), reverse=True)[:_MOST_ENDINGS]:
+    rest = text[begin.start() : begin.start() + kernels.MAX_SOURCE_BYTES]
+    for end in reversed(_endings(rest)):
         if _complete(rest[:end]):
             return rest[:end] + "\n"
     return None
 
 
+def _strings(text: str) -> Iterator[str]:
+    """Yield the texts of a JSON answer that hold a kernel: some models answer so unasked."""
+    for found in replies.objects(text):
+        yield from (value for value in found.values() if isinstance(value, str) and "__global__" in value)
+
+
+def _endings(text: str) -> list[int]:
+    """Return the last places where all braces are closed and the line ends: what follows them may be prose."""
+    found, depth = list[int](), 0
+    for token in lexer.tokens(text):
+        depth += (token.text == "{") - (token.text == "}")
+        if depth < 0 or token.text == "`":
+            break
+        if depth == 0 and token.text == "}" and (ended := _LINE_ENDS.match(text, token.start + 1)):
+            found.append(ended.end())
+    return found[-_MOST_ENDINGS:]
+
+
 def _why_none(text: str, finish_reason: str) -> str:
-    if not text.strip():
-        spent = ": all its tokens went into reasoning" if finish_reason == "length" else ""
-        return f"the reply is empty{spent}"
-    if finish_reason == "length":
-        return "the reply was cut off before its kernel was complete"
+    if lacking := replies.lacking(text, finish_reason):
+        return lacking
     if "__global__" in text:
         return "the reply holds only part of a kernel: braces do not close, or functions are left out"
     return "the reply holds no __global__ function"

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 
-from evo.errors import ExpressionError
+from evo.quoting import clean, fence, shorten
 from evo.records import Case, CaseResult, Config, Evaluation, Finding, Resources, Role, Status, Trial, Workload
-from evo.workload import sizes as cases
 from mutators import profiles, rooflines
-from mutators.fences import clean, fence
+from mutators.prompts import workloads
 
 MAX_MESSAGE = 4000
 """Characters of one quoted message: the first errors of a compiler say most, its last lines how many there were."""
@@ -23,7 +22,7 @@ _MOST_FINDINGS = 12
 _MOST_LINES = 8
 _NAMED_LINE = re.compile(r"\bline (\d{1,6})\b|\((\d{1,6})\): (?:error|warning|catastrophic)|:(\d{1,6}):\d+: ")
 
-_HIDDEN_FAILED = (
+HIDDEN_FAILED = (
     "A hidden case failed. Hidden cases have other sizes (odd, prime, one more or less than a tile), other values and "
     "pointers aligned only as promised. Nothing more is said about them: make the kernel right for every input that "
     "the workload allows."
@@ -60,7 +59,7 @@ def without_hidden(evaluation: Evaluation) -> Evaluation:
         doubts=tuple(doubt for doubt in evaluation.doubts if not _mentions(doubt, names)),
     )
     betrayed = any(result.status is not Status.OK for result in hidden) or _mentions(evaluation.message, names)
-    return dataclasses.replace(public, message=_HIDDEN_FAILED, findings=()) if betrayed else public
+    return dataclasses.replace(public, message=HIDDEN_FAILED, findings=()) if betrayed else public
 
 
 def verdict(evaluation: Evaluation | None) -> str:
@@ -85,11 +84,7 @@ def describe(evaluation: Evaluation | None, source: str, workload: Workload) -> 
         return "Verdict: not evaluated yet."
     public = without_hidden(evaluation)
     parts = [
-        f"Verdict: {verdict(public)}.",
-        _messages(public),
-        _findings("What the checker found:", [finding for finding in public.findings if not finding.advice]),
-        _findings(_ADVISED, [finding for finding in public.findings if finding.advice]),
-        _quoted_lines(public, source),
+        *_verdict_and_causes(public, source),
         _cases(public, workload),
         _trials(public.trials),
         _resources(public),
@@ -99,13 +94,21 @@ def describe(evaluation: Evaluation | None, source: str, workload: Workload) -> 
     return "\n\n".join(part for part in parts if part)
 
 
-def shorten(text: str, most: int = MAX_MESSAGE) -> str:
-    """Keep the beginning (three quarters) and the end of a text that is longer than `most` characters."""
-    text = clean(text).strip()
-    if len(text) <= most:
-        return text
-    head, tail = most * 3 // 4, most // 4
-    return f"{text[:head]}\n[… {len(text) - head - tail} characters left out …]\n{text[-tail:]}"
+def brief(evaluation: Evaluation | None, source: str) -> str:
+    """Return what `describe` says first: the verdict and what is wrong and where, without figures."""
+    if evaluation is None:
+        return "Verdict: not evaluated yet."
+    return "\n\n".join(part for part in _verdict_and_causes(without_hidden(evaluation), source) if part)
+
+
+def _verdict_and_causes(public: Evaluation, source: str) -> tuple[str, ...]:
+    return (
+        f"Verdict: {verdict(public)}.",
+        _messages(public),
+        _findings("What the checker found:", [finding for finding in public.findings if not finding.advice]),
+        _findings(_ADVISED, [finding for finding in public.findings if finding.advice]),
+        _quoted_lines(public, source),
+    )
 
 
 def _mentions(text: str, names: Iterable[str]) -> bool:
@@ -126,9 +129,9 @@ def _messages(evaluation: Evaluation) -> str:
             texts.append(f"case {result.case}: {result.message}")
     if not texts:
         return ""
-    if texts == [_HIDDEN_FAILED]:
-        return _HIDDEN_FAILED
-    return "What was reported:\n\n" + fence(shorten("\n\n".join(texts)))
+    if texts == [HIDDEN_FAILED]:
+        return HIDDEN_FAILED
+    return "What was reported:\n\n" + fence(shorten("\n\n".join(texts), MAX_MESSAGE))
 
 
 def _findings(title: str, findings: Sequence[Finding]) -> str:
@@ -190,18 +193,10 @@ def _case(result: CaseResult, case: Case | None, workload: Workload) -> str:
 
 def _rates(workload: Workload, case: Case, latency_us: float) -> str:
     """Say what the case achieves: useful operations and compulsory bytes over the latency."""
-    flops, moved = _value(cases.flops, workload, case), _value(cases.bytes_moved, workload, case)
+    flops, moved = workloads.flops(workload, case), workloads.nbytes(workload, case)
     rates = [f"{flops / latency_us / 1e3:.3g} useful GFLOP/s"] if flops else []
     rates += [f"{moved / latency_us / 1e3:.3g} GB/s of compulsory traffic"] if moved else []
     return ", ".join(rates)
-
-
-def _value(figure: Callable[[Workload, Case], int], workload: Workload, case: Case) -> int:
-    """The figure of a case; 0 where the workload does not say."""
-    try:
-        return figure(workload, case)
-    except ExpressionError:
-        return 0
 
 
 def _trials(trials: Sequence[Trial]) -> str:

@@ -6,13 +6,14 @@ Pure text in, pure text out; what the text means is for others to say.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from evo.quoting import clean, fence
 
 __all__ = ["Block", "blocks", "clean", "fence", "outside"]
 
-_FENCE = re.compile(r"^[ \t]*(?P<ticks>`{3,}|~{3,})[ \t]*(?P<info>[^\n]*?)[ \t]*$")
+_FENCE = re.compile(r"(?P<indent>[ \t]*)(?P<ticks>`{3,}|~{3,})(?P<info>[^\n]*)")
 
 
 @dataclass(frozen=True)
@@ -24,42 +25,50 @@ class Block:
     closed: bool
 
 
+def line(text: str, most: int) -> str:
+    """Return `text` as one line of about `most` characters, cut at a word; "" for blank text."""
+    whole = " ".join(clean(text).split())
+    return whole if len(whole) <= most else f"{whole[:most].rsplit(' ', 1)[0]} …"
+
+
 def blocks(text: str) -> tuple[Block, ...]:
     """Return the fenced blocks of a Markdown text in order (CommonMark 0.31, section 4.5).
 
     A block whose closing fence is missing reaches to the end of the text and is not `closed`.
     """
-    found: list[Block] = []
-    ticks, language, lines = "", "", list[str]()
-    for line in text.replace("\r\n", "\n").split("\n"):
-        match = _FENCE.match(line)
-        if not ticks:
-            if match and not (match["ticks"][0] == "`" and "`" in match["info"]):
-                ticks, language, lines = match["ticks"], match["info"].split(" ")[0].lower(), []
-        elif match and match["ticks"].startswith(ticks) and not match["info"]:
-            found.append(Block(language, _joined(lines), closed=True))
-            ticks = ""
-        else:
-            lines.append(line)
-    if ticks:
-        found.append(Block(language, _joined(lines), closed=False))
-    return tuple(found)
+    return tuple(part for part in _parts(text) if isinstance(part, Block))
 
 
 def outside(text: str) -> str:
     """Return what a Markdown text says outside its fenced blocks."""
-    kept: list[str] = []
-    ticks = ""
-    for line in text.replace("\r\n", "\n").split("\n"):
-        match = _FENCE.match(line)
-        if match and not ticks:
-            ticks = match["ticks"]
-        elif match and match["ticks"].startswith(ticks) and not match["info"]:
-            ticks = ""
-        elif not ticks:
-            kept.append(line)
-    return "\n".join(kept).strip()
+    return "\n".join(part for part in _parts(text) if isinstance(part, str)).strip()
 
 
-def _joined(lines: list[str]) -> str:
-    return "\n".join(lines) + "\n" if lines else ""
+def _parts(text: str) -> Iterator[Block | str]:
+    """Yield blocks, and the lines between them."""
+    opening: re.Match[str] | None = None
+    lines: list[str] = []
+    for row in text.replace("\r\n", "\n").split("\n"):
+        match = _FENCE.match(row)
+        if opening is None and match and _opens(match):
+            opening, lines = match, []
+        elif opening is None:
+            yield row
+        elif match and match["ticks"].startswith(opening["ticks"]) and not match["info"].strip():
+            yield _block(opening, lines, closed=True)
+            opening = None
+        else:
+            lines.append(row)
+    if opening is not None:
+        yield _block(opening, lines, closed=False)
+
+
+def _opens(match: re.Match[str]) -> bool:
+    return not (match["ticks"][0] == "`" and "`" in match["info"])
+
+
+def _block(opening: re.Match[str], lines: list[str], *, closed: bool) -> Block:
+    """The content loses as many leading blanks as stand before the opening fence, where it has them."""
+    indent = len(opening["indent"])
+    rows = [row[indent:] if not row[:indent].strip() else row for row in lines]
+    return Block(f"{opening['info'].strip()} ".split(" ")[0].lower(), "".join(f"{row}\n" for row in rows), closed)

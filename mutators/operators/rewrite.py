@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
+from evo.records import ModelReply, MutationContext, Step
+from mutators.asking import Question, whole_kernel
+from mutators.prompts import common, directions, kernels, memory, rules
 
-from evo.records import Message, ModelReply, ModelRequest, MutationContext, Proposal, Relative, Step
-from mutators import extract, fences, prompting
-
-_MOST_REQUESTS = 2
-"""The first, and one more when its reply held no kernel: a model that fails twice seldom succeeds a third time."""
-
-_MOST_QUOTED = 8000
-"""Characters of a useless reply that are sent back with the second request."""
-
-_MOST_NOTE = 300
+_BROKEN = (
+    "The kernel to change was not accepted. Find the cause in its source and mend it; keep its idea where it is sound, "
+    "and give it up where it is not."
+)
+_FASTER = (
+    "Work out what limits the kernel on the performance cases, and write a version that is clearly faster: a "
+    "structural change rather than a cosmetic one."
+)
 
 
 @dataclass(frozen=True)
@@ -26,42 +26,22 @@ class Rewrite:
         """Return the next request, or the proposal.
 
         Args:
-            context: workload, device, parents with their evaluations, inspirations, seed.
+            context: workload, device, parents with their evaluations, inspirations, attempts, seed.
             history: the replies to the requests of this task so far.
         """
-        if not history:
-            return _first(context)
-        reply = history[-1]
-        if reply.status != "ok":
-            return Proposal(None, f"no reply: {reply.error}")
-        found = extract.kernel(reply.text, reply.finish_reason, _spellings(context.parents[0]))
-        if found.source is not None:
-            return Proposal(found.source, _note(reply.text, found.note))
-        if found.problem == extract.UNCHANGED or len(history) >= _MOST_REQUESTS:
-            return Proposal(None, found.problem)
-        return _second(context, reply, found.problem)
+        return whole_kernel(context, history, question(context))
 
 
-def _first(context: MutationContext) -> ModelRequest:
-    direction = int(np.random.default_rng(context.seed).integers(1 << 16))
-    user = prompting.rewrite_request(context, direction)
-    return ModelRequest((Message("system", prompting.SYSTEM), Message("user", user)))
-
-
-def _second(context: MutationContext, reply: ModelReply, problem: str) -> ModelRequest:
-    quoted = fences.clean(reply.text).strip()[-_MOST_QUOTED:] or "(an empty answer)"
-    again = (Message("assistant", quoted), Message("user", prompting.ask_again(problem)))
-    return ModelRequest((*_first(context).messages, *again))
-
-
-def _spellings(parent: Relative) -> tuple[str, ...]:
-    """The parent's source as shown, as given, and with the tuner's rules written in."""
-    tuned = parent.evaluation.source if parent.evaluation is not None else ""
-    return tuple(source for source in (prompting.shown(parent), parent.source, tuned) if source)
-
-
-def _note(reply: str, remark: str) -> str:
-    """What the model said about its change, in brief, and what was done to its reply."""
-    said = " ".join(fences.clean(fences.outside(reply)).split())
-    brief = said if len(said) <= _MOST_NOTE else f"{said[:_MOST_NOTE].rsplit(' ', 1)[0]} …"
-    return " · ".join(part for part in (brief, remark) if part)
+def question(context: MutationContext) -> Question:
+    """Return what is asked: the workload, the device, the parent, what was tried, others, and the aim."""
+    return Question(
+        (
+            common.workload(context.workload, context.device),
+            common.device(context.device),
+            *kernels.whole(context.parents[0], context.workload, "The kernel to change"),
+            *memory.section(context),
+            *kernels.others(context.inspirations, context.workload),
+            common.task(directions.aim(context, _FASTER, _BROKEN)),
+            common.answer(rules.whole_kernel()),
+        )
+    )

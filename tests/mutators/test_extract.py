@@ -85,7 +85,9 @@ def test_a_whole_kernel_before_the_cut_is_kept() -> None:
     [
         ("", "stop", "the reply is empty"),
         ("", "length", "the reply is empty: all its tokens went into reasoning"),
-        ("I cannot help with that.", "stop", "the reply holds no __global__ function"),
+        ("Make it faster? Unroll the loop.", "stop", "the reply holds no __global__ function"),
+        ("I cannot help with that.", "stop", "the reply is a refusal"),
+        ("I’m sorry, but I can’t.", "stop", "the reply is a refusal"),
         ("```cuda\n__global__ void gemm(...) { // ... as before\n```", "stop", "the reply holds only part of a kernel"),
     ],
 )

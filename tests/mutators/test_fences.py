@@ -1,9 +1,11 @@
 from __future__ import annotations
 
+import time
+
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mutators.fences import Block, blocks, clean, fence, outside
+from mutators.fences import Block, blocks, clean, fence, line, outside
 
 hostile = st.text(st.sampled_from("`~ \nab\r\x1b[0m*/#\u202e\u2028\x00é"), max_size=60)
 
@@ -32,8 +34,8 @@ def test_an_unclosed_block_reaches_to_the_end() -> None:
     assert blocks("say\n```cuda\nint x;\nint y;") == (Block("cuda", "int x;\nint y;\n", closed=False),)
 
 
-def test_a_fence_inside_a_list_item_is_a_fence() -> None:
-    assert blocks("1. do\n    ```cuda\n    int x;\n    ```\n2. more") == (Block("cuda", "    int x;\n", closed=True),)
+def test_a_fence_inside_a_list_item_is_a_fence_and_its_indentation_is_not_content() -> None:
+    assert blocks("1. do\n    ```cuda\n    int x;\n    ```\n2. more") == (Block("cuda", "int x;\n", closed=True),)
 
 
 def test_a_shorter_fence_inside_a_longer_one_is_content() -> None:
@@ -42,3 +44,15 @@ def test_a_shorter_fence_inside_a_longer_one_is_content() -> None:
 
 def test_inline_code_is_no_fence() -> None:
     assert blocks("```not a fence``` at all") == ()
+
+
+def test_a_line_is_cut_at_a_word() -> None:
+    assert line("one\n two\tthree\x07", 100) == "one two three"
+    assert line("because " * 9, 20) == "because because …"
+    assert line(" \n", 5) == ""
+
+
+def test_long_lines_of_blanks_are_read_in_no_time() -> None:
+    started = time.perf_counter()
+    assert len(blocks("```" + " " * 1_000_000 + "x\n" + "`" * 1_000_000)) == 1
+    assert time.perf_counter() - started < 2

@@ -42,7 +42,7 @@ def test_the_shown_operator_and_client_make_a_proposal(folder: Path) -> None:
     request = operator.step(context(), ())
     assert isinstance(request, ModelRequest)
     reply = asyncio.run(client.complete(request))
-    assert operator.step(context(), (reply,)) == Proposal(FASTER)
+    assert operator.step(context(), (reply,)) == Proposal(FASTER, "Shorter:")
 
 
 def test_every_line_that_swaps_the_model_is_valid() -> None:
