@@ -16,7 +16,8 @@ from typing import Any
 
 from evaluators.device import Setup
 from evaluators.oracle import self_test
-from evo.config import Budget, Config, idle_profile, traits
+from evo.bandit import switched_on
+from evo.config import Budget, Config, arms, idle_profile, traits
 from evo.errors import ConfigError, WorkloadError
 from evo.population import island_count
 from evo.records import BASELINE_ID, REFERENCE_ID, Candidate, Comparison, Device, Status, Workload
@@ -130,8 +131,10 @@ def _check_oracle(workload: Workload, seed: int) -> None:
 
 def _resolved(config: Config, device: str) -> Config:
     """Return the config with every `auto` replaced, so that a resumed run decides nothing anew."""
-    islands = island_count(config.search.islands, config.budget.evaluations)
-    search = config.search.model_copy(update={"islands": islands})
+    evaluations = config.budget.evaluations
+    islands = island_count(config.search.islands, evaluations)
+    credit = "on" if switched_on(config.search.credit, evaluations) and arms(config) > 1 else "off"
+    search = config.search.model_copy(update={"islands": islands, "credit": credit})
     return config.model_copy(update={"device": device, "search": search})
 
 

@@ -8,10 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from evo import config
 from evo.bandit import FLOOR
 from evo.memory import CLOSEST, TRIED
 from evo.records import Compare, Mutate, Outcome, Status, Task
 from evo.repairs import MOST_WAITING, REPAIRABLE
+from evo.runner.run import _resolved
 from evo.search import Search
 from tests.support import runs
 
@@ -298,6 +300,22 @@ def test_credit_moves_draws_to_what_gains(credit: str, evaluations: int, learns:
     share = drawn["edit"] / drawn.total()
     assert (share > 0.7) == learns
     assert share < 1 - FLOOR / 2 + 0.1
+
+
+@pytest.mark.parametrize(
+    ("text", "decided"),
+    [
+        ("budget: {evaluations: 200}", "off"),
+        ("budget: {evaluations: 201}", "on"),
+        ("budget: {evaluations: 201}\noperators: {rules: 1}", "off"),
+        ("search: {credit: on}", "on"),
+    ],
+)
+def test_a_run_decides_once_whether_it_uses_credit(text: str, decided: str) -> None:
+    whole = config.load(f"workload: gemm\n{text}")
+    resolved = _resolved(whole, "host")
+    assert resolved.search.credit == decided
+    assert config.load(config.dump(resolved)) == resolved, "what a run writes down can be run again"
 
 
 def test_a_repair_gains_what_the_failed_change_would_have_gained() -> None:
