@@ -10,6 +10,7 @@ from evo import plugins
 from evo.config import Model
 from evo.errors import ConfigError
 from evo.records import Client
+from mutators import providers
 
 _NOT_OPTIONS = frozenset({"client", "weight", "concurrency"})
 
@@ -33,6 +34,23 @@ def client(model: Model) -> Client:
         )
     made: Client = kind(**{name: value for name, value in options.items() if name in known - _NOT_OPTIONS})
     return made
+
+
+def limits(models: Iterable[Model]) -> dict[str, int]:
+    """Return how many calls each place gets at once, where a model says so; of several models the smallest counts."""
+    found: dict[str, int] = {}
+    for model in models:
+        if model.concurrency is not None:
+            where = place(model)
+            found[where] = min(model.concurrency, found.get(where, model.concurrency))
+    return found
+
+
+def place(model: Model) -> str:
+    """Return where the calls of a model go: its provider or server, its program, or the model itself."""
+    if model.client == "litellm":
+        return providers.place(model.name, model.api_base)
+    return " ".join((model.client, *(model.command[:1] or (model.name,))))
 
 
 def is_manual(model: Model) -> bool:

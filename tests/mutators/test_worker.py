@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from evo.config import Model
-from evo.records import Message, ModelRequest
+from evo.records import Message, ModelFacts, ModelRequest
 from evo.runner.cluster import local_ray
 from mutators.worker import MutatorWorker
 from tests.support.openai_server import Fault, Server, say, serve
@@ -71,6 +71,8 @@ def worker(ray: Any, server: Server, clients: Path) -> Any:
     models = (
         Model(api_base=server.url, attempts=1),
         *(Model(client=str(stubborn), name=name) for name in ("raise", "wait", "environment")),
+        Model(api_base=server.url, concurrency=3),
+        Model(name="gpt-5", api_base=server.url, concurrency=2),
     )
     actor = ray.remote(num_cpus=0, max_restarts=0, max_concurrency=32)(MutatorWorker)
     return actor.remote(models, 8, {"A_PROVIDERS_API_KEY": "forwarded"})
@@ -113,6 +115,31 @@ def test_no_more_calls_than_asked_are_in_flight_and_it_answers_meanwhile(ray: An
 def test_forwarded_variables_arrive(ray: Any, worker: Any) -> None:
     request = ModelRequest((Message("user", "A_PROVIDERS_API_KEY"),))
     assert ray.get(worker.complete.remote(3, request), timeout=60).text == "forwarded"
+
+
+def test_what_is_known_of_each_model_is_told(ray: Any, worker: Any) -> None:
+    facts = ray.get(worker.facts.remote(), timeout=60)
+    names = ["openai/gpt-5-mini", "raise", "wait", "environment", "openai/gpt-5-mini", "openai/gpt-5"]
+    assert [fact.name for fact in facts] == names
+    assert facts[0].input_usd == 0.25e-6
+    assert facts[1] == ModelFacts("raise")
+
+
+def test_models_of_one_server_share_the_smallest_limit(ray: Any, worker: Any, server: Server) -> None:
+    server.most_at_once = 0
+    server.faults.extend([Fault("slow", delay_s=0.2)] * 6)
+    replies = [worker.complete.remote(model, REQUEST) for model in (0, 4, 5) * 2]
+    assert [reply.status for reply in ray.get(replies, timeout=60)] == ["ok"] * 6
+    assert server.most_at_once == 2
+
+
+def test_a_model_that_waits_for_its_provider_holds_no_place_of_another(ray: Any, worker: Any, server: Server) -> None:
+    server.faults.extend([Fault("slow", delay_s=1.0)] * 20)
+    crowd = [worker.complete.remote(4, REQUEST) for _ in range(20)]
+    assert ray.get(worker.complete.remote(3, REQUEST), timeout=60).text == "unset"
+    server.faults.clear()
+    assert len(ray.wait(crowd, num_returns=20, timeout=0)[1]) > 0
+    ray.get(crowd, timeout=60)
 
 
 def test_importing_the_package_stays_light() -> None:

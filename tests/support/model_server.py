@@ -108,7 +108,10 @@ _VARIANT = re.compile(r"^__device__ inline unsigned variant\(\).*\n", re.MULTILI
 
 
 class Server(http.server.ThreadingHTTPServer):
-    """The server; `faults` are used up from the left, one a request. Prices are gpt-5-mini's, in USD per token."""
+    """The server; `faults` are used up from the left, one a request. Prices are gpt-5-mini's, in USD per token.
+
+    `most_at_once` is how many requests it has had at the same time.
+    """
 
     daemon_threads = True
     block_on_close = False
@@ -121,6 +124,7 @@ class Server(http.server.ThreadingHTTPServer):
         self.requests: list[Recorded] = []
         self.sent: list[Sent] = []
         self.unfinished = 0
+        self.at_once = self.most_at_once = 0
         self.faults: deque[Fault] = deque()
         self.closing = threading.Event()
         self.lock = threading.Lock()
@@ -163,6 +167,8 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         recorded = Recorded(self.path, body, {name.lower(): value for name, value in self.headers.items()})
         with self.server.lock:
             self.server.requests.append(recorded)
+            self.server.at_once += 1
+            self.server.most_at_once = max(self.server.most_at_once, self.server.at_once)
             fault = self.server.faults.popleft() if self.server.faults else None
         if fault is None:
             self._complete(recorded)
@@ -173,6 +179,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         answer = self.server.reply(recorded)
         spent = protocols.usage(recorded.protocol, recorded.body, answer)
         data = json.dumps(recorded.protocol.completion(recorded.path, recorded.body, answer, spent)).encode()
+        self._end(owed=0)
         try:
             self._head(200, len(data))
             self.wfile.write(data[:-1])
@@ -180,15 +187,18 @@ class _Handler(http.server.BaseHTTPRequestHandler):
                 self.wfile.write(data[-1:])
                 self.server.sent.append(Sent(time.time(), recorded, spent))
         except OSError:  # the client has given up
-            self._owe()
+            with self.server.lock:
+                self.server.unfinished += 1
 
-    def _owe(self) -> None:
+    def _end(self, owed: int) -> None:
         with self.server.lock:
-            self.server.unfinished += 1
+            self.server.at_once -= 1
+            self.server.unfinished += owed
 
     def _fail(self, fault: Fault, recorded: Recorded) -> None:
         match fault.kind:
             case "status":
+                self._end(owed=0)
                 self._send(
                     fault.status, recorded.protocol.error(fault.status, fault.message, fault.code), fault.headers
                 )
@@ -196,7 +206,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
                 self.server.closing.wait(fault.delay_s)
                 self._complete(recorded)
             case _:
-                self._owe()
+                self._end(owed=1)
                 self._spoil(fault)
 
     def _spoil(self, fault: Fault) -> None:
