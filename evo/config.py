@@ -16,7 +16,7 @@ from typing import Annotated, Any, Literal
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from evo import assets, document, plugins
+from evo import assets, document, invalid, plugins
 from evo.document import Document, KeyPath
 from evo.errors import ConfigError, PluginError, did_you_mean
 from evo.records import Traits
@@ -114,6 +114,10 @@ Weight = Annotated[float, Field(ge=0)] | Literal["auto"]
 """How often an operator is drawn, relative to the others; `auto` for one that repairs: when a candidate has failed."""
 
 
+OPERATORS: Mapping[str, Weight] = {"rewrite": 3.0, "rules": 1.0}
+"""Of a config that names none."""
+
+
 class Config(_Strict):
     """A whole search config; `workload` alone is enough.
 
@@ -128,7 +132,7 @@ class Config(_Strict):
     profile: Literal["none", "elites", "all"] = "none"
     seed: int = Field(default=0, ge=0)
     models: tuple[Model, ...] = (Model(),)
-    operators: dict[str, Weight] = Field(default_factory=lambda: {"rewrite": 3.0, "rules": 1.0})
+    operators: dict[str, Weight] = Field(default_factory=lambda: dict(OPERATORS))
     search: Search = Search()
     tools: Tools = Tools()
     tuning: Tuning = Tuning()
@@ -227,7 +231,7 @@ def _read(source: str | Path) -> tuple[str, str]:
 
 
 def _defaults() -> dict[str, Any]:
-    return {"models": [{}], "operators": dict(Config(workload="-").operators)}
+    return {"models": [{}], "operators": dict(OPERATORS)}
 
 
 def _validate(read: Document) -> Config:
@@ -235,73 +239,7 @@ def _validate(read: Document) -> Config:
         # Strict JSON mode takes a list for a tuple, and no other liberty.
         return Config.model_validate_json(json.dumps(read.data))
     except ValidationError as error:
-        raise ConfigError("\n".join(_sentences(error, read))) from error
-
-
-def _sentences(error: ValidationError, read: Document) -> list[str]:
-    """Return one sentence per key; the branches of a union (`int` or `auto`) become one sentence."""
-    expected: dict[KeyPath, list[str]] = {}
-    found: dict[KeyPath, str] = {}
-    for problem in error.errors():
-        path = problem["loc"] if problem["type"] == "missing" else _existing(problem["loc"], read.data)
-        words, value = _words(problem, path)
-        known = expected.setdefault(path, [])
-        known.append(words.removeprefix("expected ") if known else words)
-        found[path] = value
-    return [read.error(path, " or ".join(words) + found[path]) for path, words in expected.items()]
-
-
-def _existing(loc: KeyPath, raw: Any) -> KeyPath:
-    """Cut what pydantic appends to a path to name the branch of a union."""
-    path: list[str | int] = []
-    for step in loc:
-        inside = step in raw if isinstance(raw, dict) else isinstance(raw, list) and isinstance(step, int)
-        if not inside:
-            break
-        path.append(step)
-        raw = raw[step]
-    return tuple(path)
-
-
-_EXPECTED = {
-    "int_type": "a whole number",
-    "int_from_float": "a whole number",
-    "float_type": "a number",
-    "finite_number": "a finite number",
-    "bool_type": "true or false",
-    "string_type": "text",
-    "string_too_short": "some text",
-    "string_pattern_mismatch": "a URL that begins with http:// or https://",
-    "tuple_type": "a list",
-    "dict_type": "keys with values",
-    "model_type": "keys with values",
-    "greater_than": "a number above {gt:g}",
-    "greater_than_equal": "a number of at least {ge:g}",
-    "less_than_equal": "a number of at most {le:g}",
-    "literal_error": "{expected}",
-}
-
-
-def _words(problem: Any, path: KeyPath) -> tuple[str, str]:
-    kind, value = problem["type"], problem["input"]
-    if kind == "extra_forbidden":
-        return f"unknown key{did_you_mean(str(path[-1]), _keys(path[:-1]))}", ""
-    if kind == "missing":
-        return "missing; give the name or the folder of a workload, e.g. `workload: gemm`", ""
-    expected = _EXPECTED.get(kind, problem["msg"]).format(**problem.get("ctx", {}))
-    if isinstance(value, str) and _is_number(value) and "number" in expected:
-        return f"expected {expected}", f", found the text {value!r}; write it without quotes"
-    nearest = did_you_mean(value, _literals(path)) if kind == "literal_error" and isinstance(value, str) else ""
-    shown = nearest if nearest.startswith("; did you mean") else ""  # `expected` lists them all already
-    return f"expected {expected}", f", found {json.dumps(value)}{shown}"
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
+        raise ConfigError("\n".join(invalid.sentences(error, read, _keys))) from error
 
 
 def _keys(path: KeyPath) -> tuple[str, ...]:
@@ -310,16 +248,6 @@ def _keys(path: KeyPath) -> tuple[str, ...]:
         "ray": Ray,
     }  # fmt: skip
     return tuple((kinds[str(path[0])] if path else Config).model_fields)
-
-
-def _literals(path: KeyPath) -> tuple[str, ...]:
-    return {
-        "reasoning_effort": ("minimal", "low", "medium", "high"),
-        "order": ("arrival", "fixed"),
-        "islands": ("auto",),
-        "credit": ("auto", "on", "off"),
-        "profile": ("none", "elites", "all"),
-    }.get(str(path[-1]), ("auto",))  # the weight of an operator, whatever its name
 
 
 def _contradictions(config: Config, raw: Mapping[str, Any]) -> list[tuple[KeyPath, str]]:
@@ -368,6 +296,7 @@ def _idle_for_want_of_models(config: Config, raw: Mapping[str, Any]) -> list[tup
     if asking:
         return []
     nobody = "would do nothing: no operator with a weight asks a model"
+    given: list[tuple[KeyPath, Any, str]]
     given = [(("models",), raw.get("models"), "drop `models`, or give an operator such as rewrite a weight")]
     for section, key in (("budget", "cost_usd"), ("budget", "tokens"), ("tools", "rounds")):
         given.append(((section, key), dict(raw.get(section) or {}).get(key), "drop it"))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import dataclasses
+import functools
 import hashlib
 import importlib
 import importlib.metadata
@@ -82,6 +83,7 @@ def _shipped(package: str) -> tuple[str, ...]:
     return tuple(file.stem for file in files if _declares_plugin(file, _duties(package)))
 
 
+@functools.cache  # a config asks some thirty times, and parsing a package takes 20 ms
 def _declares_plugin(file: Path, duties: tuple[str, ...]) -> bool:
     """Look in the source for a dataclass with these methods, so that listing plug-ins imports none."""
     try:
