@@ -26,7 +26,8 @@ app = typer.Typer(
     name="evo",
     help="Search for the fastest CUDA kernel that is proved right. `evo demo` shows it in two minutes, without a GPU.",
     epilog="Exit codes: 0 done, 1 the kernel is rejected, 2 usage or input, 3 this machine lacks something, "
-    "4 the run cannot be used, 5 prompts wait for a person, 130 interrupted.",
+    "4 the run cannot be used, 5 prompts wait for a person, "
+    "6 no kernel came of the run, 130 interrupted.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,

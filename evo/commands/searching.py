@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,7 +13,7 @@ from evo import workload
 from evo.commands import folders, output
 from evo.config import Budget, Config
 from evo.errors import ConfigError, DiskFullError
-from evo.report import heatmap, history, live, progress, summary, text
+from evo.report import fruitless, heatmap, history, live, progress, summary, text
 from evo.report.history import History
 from evo.store import Store, rundir
 from evo.store.database import FILE
@@ -21,7 +22,10 @@ from mutators import environment, models
 if TYPE_CHECKING:
     from evo.runner.run import Result
 
-INTERRUPTED = 130  # 128 + SIGINT, as shells have it
+FRUITLESS = 6
+"""Of a run that has ended and in which no kernel but the initial one was right."""
+EXIT_CODES = {"interrupted": 130, "prompts": 5}
+"""Of runs that stop before their search has ended; 130 is 128 + SIGINT, as shells have it."""
 
 
 def run(source: str, overrides: Sequence[str], results: Path, *, as_json: bool) -> int:
@@ -57,38 +61,40 @@ def resume(name: str, overrides: Sequence[str], results: Path, *, as_json: bool)
     folder = folders.find(name, results)
     with _way_on(folder):
         Store.upgrade(folder)
-        with _observer(history.load(folder), as_json=as_json) as observer:
-            result = runner.resume(folder, observer, lambda old: with_overrides(old, overrides))
+        before = history.load(folder)
+        with _observer(before, as_json=as_json) as observer:
+            result = runner.resume(folder, observer, lambda _: with_overrides(before.meta.config, overrides))
         return finish(result, as_json=as_json)
 
 
-def with_overrides(budget: Budget, overrides: Sequence[str]) -> Budget:
+def with_overrides(config: Config, overrides: Sequence[str]) -> Budget:
     """Return a run's budget with `budget.*` overrides applied.
 
     Raises:
-        ConfigError: an override is wrong, or changes anything but the budget.
+        ConfigError: an override is wrong, does nothing with these models, or changes anything but the budget.
     """
     for override in overrides:
         if not override.startswith("budget."):
             raise ConfigError(f"--set {override}: a run goes on with what it began with; only budget.* may change")
-    bare = Config(workload="-", models=(), operators={"rules": 1.0}, budget=budget)
-    return configs.load(configs.dump(bare), overrides).budget
+    kept = config.model_dump(mode="json", include={"models", "operators", "budget"})
+    return configs.load(json.dumps({"workload": "-", **kept}), overrides).budget
 
 
 def finish(result: Result, *, as_json: bool) -> int:
     """Write the files that follow from the database, and say what came of the run; return the exit code."""
     with contextlib.closing(Store.read(result.folder)) as store:
-        rundir.derive(store, result.champion)
         found = history.read(store)
-    interrupted = INTERRUPTED if result.reason == "interrupted" else 0
+        nothing = bool(fruitless.why(found))
+        rundir.derive(store, None if nothing and not fruitless.tuned(found) else result.champion)
+    code = FRUITLESS if nothing else EXIT_CODES.get(result.reason, 0)
     if 0 not in found.evaluations:
-        return interrupted
+        return code
     write_reports(found)
     if as_json:
         output.data(summary.summarise(found))
     else:
         output.show(text.final(found))
-    return interrupted
+    return code
 
 
 def write_reports(found: History) -> None:

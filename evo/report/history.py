@@ -88,6 +88,13 @@ class History:
         """How many candidates have an evaluation, the initial kernel excluded."""
         return sum(candidate != 0 for candidate in self.evaluations)
 
+    @property
+    def prompts(self) -> int:
+        """How many prompts wait for a person, where that is why the run stopped: everything that is open."""
+        if self.meta.stopped != "prompts":
+            return 0
+        return sum({"ask": 1, "tell": -1}.get(event.kind, 0) for event in self.events)
+
     def factor(self, candidate: int) -> float | None:
         """Return how many times faster than the initial kernel this one was measured, or None without a score."""
         first, this = self.evaluations.get(0), self.evaluations.get(candidate)

@@ -109,6 +109,9 @@ class Progress:
         self.cost_usd += reply.cost_usd or 0.0
         return None if reply.status == "ok" else f"task {task.id}: the model failed: {_short(reply.error)}"
 
+    def _take_prompt(self, task: Any) -> str:
+        return f"task {task.id} ({task.operator}): its prompt waits for a person"
+
     def _take_no_proposal(self, task: Any, status: Status, note: str) -> str:
         self.open.discard(task.id)
         self.counts[str(status)] += 1

@@ -35,15 +35,14 @@ def run(history: History) -> Iterator[RenderableType]:
     if 0 not in history.evaluations:
         yield "The initial kernel has no verdict yet."
         return
+    summary = summarise(history)
+    if summary.nothing:
+        yield f"[bold red]{summary.nothing}[/bold red]"
     yield "\n[bold]Islands[/bold]"
     yield _islands(history)
     yield "[bold]Lineage of the best kernel[/bold]"
     yield lineage(history)
-    summary = summarise(history)
-    yield text.table(summary)
-    yield text.headline(summary)
-    yield from text.beside_reference(summary)
-    yield from text.beside_baseline(summary)
+    yield from text.outcome(summary)
     yield from text.doubts(summary.doubts)
 
 

@@ -77,3 +77,8 @@ def times(factor: float) -> str:
     """Return a factor for people: `1.04×`, `3.2×`, `41×`."""
     digits = 2 if factor < 2 else 1 if factor < 10 else 0
     return f"{factor:.{digits}f}×"
+
+
+def prompts(count: int) -> str:
+    """Return how many prompts wait for a person, in words."""
+    return "1 prompt waits for a person" if count == 1 else f"{count} prompts wait for a person"

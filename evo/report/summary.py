@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from evo.records import CaseResult, Evaluation, Latency, Role, Roofline, Status
-from evo.report import money
+from evo.report import fruitless, money
 from evo.report.history import History, Speedup
 
 CPU_IS_NOT_GPU = "host device: latencies are the CPU's; CPU-fast is not GPU-fast"
@@ -81,12 +81,14 @@ class Summary:
         device: kind, name, fingerprint and limits.
         seed: of the run.
         stopped: why it stopped; None while it runs or when it was killed.
+        prompts: that wait for a person, where that is why it stopped.
         elapsed_s: time worked on it.
         evaluations: candidates that reached screening or the evaluator.
         statuses: how often each occurred.
         cost: calls, tokens and US dollars; calls that were interrupted; models of unknown price.
         initial: the kernel that it began with.
-        best: the champion.
+        nothing: why no kernel came of the run, in one sentence; "" where one did, or where it goes on.
+        best: the champion; None where nothing came of the run, and no tuner changed the initial kernel.
         reference: the workload's reference.cu; None where it has none.
         baseline: the workload's baseline.py; None where it has none, or where the device cannot call it.
         speedup: of the best over the initial kernel; None where nothing was compared.
@@ -99,12 +101,14 @@ class Summary:
     device: Mapping[str, Any]
     seed: int
     stopped: str | None
+    prompts: int
     elapsed_s: float
     evaluations: int
     statuses: Mapping[str, int]
     cost: money.Cost
     initial: Kernel
-    best: Kernel
+    nothing: str
+    best: Kernel | None
     reference: Reference | None
     baseline: Baseline | None
     speedup: Speedup | None
@@ -114,19 +118,21 @@ class Summary:
 
 def summarise(history: History) -> Summary:
     """Sum up a run that has at least evaluated its initial kernel."""
-    meta = history.meta
+    meta, nothing = history.meta, fruitless.why(history)
     return Summary(
         run=history.folder.name,
         workload=meta.workload.name,
         device=asdict(meta.device),
         seed=meta.config.seed,
         stopped=meta.stopped,
+        prompts=history.prompts,
         elapsed_s=round(history.elapsed_s, 1),
         evaluations=history.evaluated,
         statuses={str(status): count for status, count in sorted(history.statuses.items())},
         cost=money.cost(history),
         initial=kernel_of(history, 0),
-        best=kernel_of(history, history.champion),
+        nothing=nothing,
+        best=None if nothing and not fruitless.tuned(history) else kernel_of(history, history.champion),
         reference=_reference(history),
         baseline=_baseline(history),
         speedup=history.speedup(),

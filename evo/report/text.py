@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from evo.config import Budget
 from evo.records import Latency
 from evo.report import money, style
 from evo.report.history import History, Speedup
@@ -26,18 +27,27 @@ MOST_DIFF_LINES = 60
 def final(history: History) -> Iterator[RenderableType]:
     """Yield the parts of the text at the end of a run: diff, table, doubts, what to do next."""
     summary = summarise(history)
-    yield ""
-    if summary.best.candidate or history.source(0) != history.candidates[0].source:
+    yield f"[bold red]{summary.nothing}[/bold red]" if summary.nothing else ""
+    if summary.best is not None:
         yield from diff(history.candidates[0].source, history.source(history.champion), "initial", "best")
-    yield table(summary)
-    yield headline(summary)
-    yield from beside_reference(summary)
-    yield from beside_baseline(summary)
+    yield from outcome(summary)
     yield from spending(summary.cost)
     yield from doubts(summary.doubts)
+    if summary.prompts:
+        yield f"\n[bold yellow]{style.prompts(summary.prompts)}[/bold yellow]"
     yield "\n[bold]Next[/bold]"
-    for command, why in next_commands(summary, history.folder):
+    for command, why in next_commands(summary, history.folder, history.meta.config.budget):
         yield f"  [cyan]{command}[/cyan]  [dim]{why}[/dim]"
+
+
+def outcome(summary: Summary) -> Iterator[RenderableType]:
+    """Yield how fast the best kernel is; nothing where the run has none."""
+    if summary.best is None:
+        return
+    yield table(summary, summary.best)
+    yield headline(summary, summary.best)
+    yield from beside_reference(summary)
+    yield from beside_baseline(summary)
 
 
 def diff(before: str, after: str, before_name: str, after_name: str) -> Iterator[RenderableType]:
@@ -52,16 +62,16 @@ def diff(before: str, after: str, before_name: str, after_name: str) -> Iterator
         yield f"[dim]… {len(lines) - MOST_DIFF_LINES} more lines[/dim]"
 
 
-def table(summary: Summary) -> Table:
+def table(summary: Summary, kernel: Kernel) -> Table:
     """Return the latencies of the initial kernel, the best and reference.cu by case, with 95 % intervals."""
     reference = summary.reference.latencies if summary.reference else {}
-    peaks = summary.best.rooflines
+    peaks = kernel.rooflines
     columns = ("case", "initial µs", *(["reference.cu µs"] if reference else []), "best µs", "speedup")
     made = _table(*columns, *(["of peak"] if peaks else []), "launch")
     for case, first in summary.initial.latencies.items():
-        best = summary.best.latencies.get(case)
+        best = kernel.latencies.get(case)
         factor = _case_factor(summary.speedup, case, first, best)
-        config = " ".join(f"{name}={value}" for name, value in summary.best.configs.get(case, {}).items())
+        config = " ".join(f"{name}={value}" for name, value in kernel.configs.get(case, {}).items())
         beside = [interval(reference.get(case))] if reference else []
         share = [rooflines.short(peaks.get(case))] if peaks else []
         times = style.times(factor) if factor else ""
@@ -69,9 +79,8 @@ def table(summary: Summary) -> Table:
     return made
 
 
-def headline(summary: Summary) -> str:
+def headline(summary: Summary, best: Kernel) -> str:
     """Return the one sentence that says what came of the run."""
-    best = summary.best
     spent = f"{summary.evaluations} evaluations, {summary.elapsed_s:.0f} s"
     if summary.speedup is None:
         return f"\nNo kernel was proved faster than the initial one ({spent})."
@@ -131,15 +140,44 @@ def doubts(found: tuple[str, ...]) -> Iterator[str]:
         yield f"  [yellow]•[/yellow] {escape(doubt)}"
 
 
-def next_commands(summary: Summary, run: Path) -> tuple[tuple[str, str], ...]:
+def next_commands(summary: Summary, run: Path, budget: Budget) -> tuple[tuple[str, str], ...]:
     """Return three commands that make sense after this run, each with its reason."""
-    more = 2 * max(summary.evaluations, 10)
-    unfinished = summary.stopped in (None, "interrupted")
+    if summary.prompts:
+        return (
+            (f"evo ask {run} -n {summary.prompts} --out prompts", "write the prompts into files"),
+            (f"evo tell {run} prompts", "take the answers, as many as there are"),
+            (f"evo resume {run}", "evaluate them and go on"),
+        )
+    on = (f"evo resume {run}{_more(summary, budget)}", "go on searching")
+    if summary.best is None:
+        return (
+            (f"ls {run / 'calls'}", "what the models were asked, and what they said"),
+            (f"evo doctor --config {run / 'config.yaml'}", "whether its models can be reached"),
+            on,
+        )
     return (
-        (f"evo resume {run}" if unfinished else f"evo resume {run} --evaluations {more}", "go on searching"),
+        on,
         (f"evo show {run} {summary.best.candidate}", "the best kernel: source, verdict, parents"),
         (f"evo verify {run}", "run the best kernel again and check it"),
     )
+
+
+def _more(summary: Summary, budget: Budget) -> str:
+    """Return the flag that raises the limit which ended the run; a run that was stopped goes on without any."""
+    match summary.stopped:
+        case "evaluations":
+            return f" --evaluations {2 * max(summary.evaluations, 10)}"
+        case "idle":
+            return f" --set budget.idle={2 * budget.idle}"
+        case "minutes":
+            return f" --minutes {2 * (budget.minutes or 30):g}"
+        case "cost_usd":
+            return f" --cost-usd {2 * (budget.cost_usd or 1):g}"
+        case "tokens":
+            return f" --tokens {2 * (budget.tokens or 1)}"
+        case "target_speedup":
+            return " --set budget.target_speedup=null"
+    return ""
 
 
 def interval(latency: Latency | None) -> str:

@@ -87,7 +87,7 @@ def _write_atomic(path: Path, content: bytes) -> None:
         raise
 
 
-def derive(store: Store, champion: int) -> None:
+def derive(store: Store, champion: int | None) -> None:
     """Write the files of a run that follow from its database; those that never change only where missing.
 
     `config.yaml`, `workload.json`, `kernels/<id>.cu`, `calls/<task>-<step>.json` and `requests/<case>.json` are
@@ -95,14 +95,19 @@ def derive(store: Store, champion: int) -> None:
 
     Args:
         store: of the run, open for reading or writing.
-        champion: id of the run's best candidate.
+        champion: id of the run's best candidate; None where the run has no result: then there is no `best.cu`, and
+            what an earlier sitting wrote of it goes.
     """
     for name, content in _lasting(store):
         if not (store.folder / name).exists():
             write_atomic(store.folder / name, content.encode())
-    write_atomic(store.folder / "best.cu", kernel_source(store, champion).encode())
     history = [_event(event) for event in store.events()]
     write_atomic(store.folder / "history.json", _pretty(history).encode())
+    if champion is None:
+        for path in (store.folder / "best.cu", *store.folder.glob("requests/*.json")):
+            path.unlink(missing_ok=True)
+        return
+    write_atomic(store.folder / "best.cu", kernel_source(store, champion).encode())
     for name, content in _requests(store, champion):
         write_atomic(store.folder / name, content.encode())
 

@@ -71,9 +71,10 @@ def test_every_command_is_documented():
 
 def test_every_exit_code_is_documented():
     from evo import errors
+    from evo.commands import searching
 
     kinds = [kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, errors.EvoError)]
-    codes = {kind.exit_code for kind in kinds} | {0, 1, cli.FAULT, cli.INTERRUPTED}
+    codes = {kind.exit_code for kind in kinds} | {0, 1, searching.FRUITLESS, *searching.EXIT_CODES.values(), cli.FAULT}
     table = re.findall(r"^\| (\d+) \|", (ROOT / "docs" / "cli.md").read_text(), re.MULTILINE)
     assert {int(code) for code in table} == codes
 
