@@ -224,7 +224,7 @@ class Search:
         models = range(len(self._config.models))
         arms = [
             (name, model)
-            for name in self._config.used_operators
+            for name in sorted(self._config.used_operators)
             for model in ((-1,) if self._traits[name].offline else models)
         ]
         if not any(self._always_drawable(name) for name, _ in arms):

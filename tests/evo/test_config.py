@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evo import config
+from evo import config, plugins
 from evo.errors import ConfigError
 
 OFFLINE = "workload: gemm\noperators: {rules: 1}\n"
@@ -17,7 +17,8 @@ def test_a_workload_alone_is_a_whole_config():
     assert whole.workload == "gemm"
     assert whole.models[0].name == "gpt-5-mini"
     assert whole.models[0].reasoning_effort == "medium"
-    assert whole.operators == {"rewrite": 3.0, "rules": 1.0}
+    assert whole.operators == config.OPERATORS
+    assert set(whole.used_operators) == set(plugins.available(plugins.OPERATORS)), "every operator that ships is in use"
 
 
 @pytest.mark.parametrize("name", config.names())
@@ -42,7 +43,9 @@ def test_json_is_read_as_well_as_yaml(tmp_path):
         ("timing.cold=false", lambda c: c.timing.cold is False),
         ("models.0.name=ollama/qwen3", lambda c: c.models[0].name == "ollama/qwen3"),
         ("models=[{name: a}, {name: b, weight: 2}]", lambda c: [m.weight for m in c.models] == [1.0, 2.0]),
-        ("operators.rules=2", lambda c: c.operators == {"rewrite": 3.0, "rules": 2.0}),
+        ("operators.rules=2", lambda c: c.operators == {**config.OPERATORS, "rules": 2.0}),
+        ("operators.repair=1", lambda c: c.operators["repair"] == 1.0),
+        ("operators.repair=auto", lambda c: c.operators["repair"] == "auto"),
         ("workload=softmax", lambda c: c.workload == "softmax"),
     ],
 )
