@@ -80,11 +80,11 @@ def yields(history: History) -> Yields:
 
 
 def parts(found: Yields) -> Iterator[RenderableType]:
-    """Yield the table and what repairs took of the budget; nothing before the first task has ended."""
+    """Yield the table and what repairs took of the budget; nothing where one operator with one model did it all."""
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
 
-    if not found.rows:
+    if len(found.rows) < 2:
         return
     made = Table(box=SIMPLE_HEAD, header_style="bold", pad_edge=False)
     for index, column in enumerate(("operator", "model", "tasks", "kernels", "right", "faster", "cost")):

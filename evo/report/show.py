@@ -10,7 +10,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from evo.records import Candidate, Evaluation, Role, Status
-from evo.report import money, style, text
+from evo.report import money, operators, style, text
 from evo.report.history import History
 from evo.report.summary import kernel_of, summarise
 from evo.search import Search
@@ -43,6 +43,7 @@ def run(history: History) -> Iterator[RenderableType]:
     yield "[bold]Lineage of the best kernel[/bold]"
     yield lineage(history)
     yield from text.outcome(summary)
+    yield from operators.parts(summary.operators)
     yield from text.doubts(summary.doubts)
 
 

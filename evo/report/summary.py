@@ -13,6 +13,7 @@ from typing import Any
 from evo.records import CaseResult, Evaluation, Latency, Role, Roofline, Status
 from evo.report import fruitless, money
 from evo.report.history import History, Speedup
+from evo.report.operators import Yields, yields
 
 CPU_IS_NOT_GPU = "host device: latencies are the CPU's; CPU-fast is not GPU-fast"
 
@@ -86,6 +87,7 @@ class Summary:
         evaluations: candidates that reached screening or the evaluator.
         statuses: how often each occurred.
         cost: calls, tokens and US dollars; calls that were interrupted; models of unknown price.
+        operators: what each, asking each model, made of its share, and what repairs took.
         initial: the kernel that it began with.
         nothing: why no kernel came of the run, in one sentence; "" where one did, or where it goes on.
         best: the champion; None where nothing came of the run, and no tuner changed the initial kernel.
@@ -106,6 +108,7 @@ class Summary:
     evaluations: int
     statuses: Mapping[str, int]
     cost: money.Cost
+    operators: Yields
     initial: Kernel
     nothing: str
     best: Kernel | None
@@ -130,6 +133,7 @@ def summarise(history: History) -> Summary:
         evaluations=history.evaluated,
         statuses={str(status): count for status, count in sorted(history.statuses.items())},
         cost=money.cost(history),
+        operators=yields(history),
         initial=kernel_of(history, 0),
         nothing=nothing,
         best=None if nothing and not fruitless.tuned(history) else kernel_of(history, history.champion),

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from evo.config import Budget
 from evo.records import Latency
-from evo.report import money, style
+from evo.report import money, operators, style
 from evo.report.history import History, Speedup
 from evo.report.summary import Kernel, Summary, summarise
 from mutators import rooflines
@@ -31,6 +31,7 @@ def final(history: History) -> Iterator[RenderableType]:
     if summary.best is not None:
         yield from diff(history.candidates[0].source, history.source(history.champion), "initial", "best")
     yield from outcome(summary)
+    yield from operators.parts(summary.operators)
     yield from spending(summary.cost)
     yield from doubts(summary.doubts)
     if summary.prompts:

@@ -9,7 +9,7 @@ import pytest
 from rich.console import Console
 
 from evo.records import Compare, Mutate, Outcome, Status, Task
-from evo.report import operators
+from evo.report import operators, show, summary, text
 from evo.report.history import History
 from evo.search import Search
 from evo.store.rows import Event
@@ -78,16 +78,39 @@ def test_the_share_of_the_budget_that_repairs_took_is_said():
 
 
 def test_without_repairs_nothing_is_said_of_them():
-    assert "epairs" not in written(operators.yields(history(*RUN[:2])))
+    words = written(operators.yields(history(RUN[0], RUN[5])))
+    assert "rewrite" in words
+    assert "epairs" not in words
+
+
+def test_one_operator_with_one_model_needs_no_table():
+    assert written(operators.yields(history(*RUN[:2]))) == ""
+
+
+def test_the_end_of_a_run_and_its_page_show_the_table_and_the_summary_has_it(monkeypatch):
+    monkeypatch.setattr(show, "islands", lambda found: [])  # these events were made up, not asked by a search
+    found = histories.history(20)
+    repair = Mutate(99, "repair", 0, (1,)), Outcome(99, 100, Status.OK, 0.1, cost_usd=0.25)
+    found = dataclasses.replace(found, events=(*found.events, Event(99, "tell", *repair, 0.0)))
+    for parts in (text.final(found), show.run(found)):
+        stream = io.StringIO()
+        terminal = Console(file=stream, width=160, highlight=False)
+        for part in parts:
+            terminal.print(part)
+        assert ["repair", "gpt-5-mini", "1", "1", "1", "1", "$0.25"] in [
+            line.split() for line in stream.getvalue().splitlines()
+        ]
+    rows = json.loads(summary.as_json(summary.summarise(found)))["operators"]["rows"]
+    assert {row["operator"] for row in rows} == {"rewrite", "rules", "repair"}
 
 
 def test_a_table_has_a_row_for_each_operator_with_each_model():
     other = Mutate(8, "rewrite", 1, (0,)), Outcome(8, 9, Status.OK, 2.0, unpriced_tokens=12_000)
     rules = Mutate(9, "rules", -1, (0,)), Outcome(9, 10, Status.OK, 0.8)
-    text = written(operators.yields(history(*RUN, other, rules)))
-    assert ["rewrite", "big", "4", "4", "3", "2", "$0.09"] in [line.split() for line in text.splitlines()]
-    assert ["rewrite", "small", "1", "1", "1", "0", "12,000", "tokens"] in [line.split() for line in text.splitlines()]
-    assert ["rules", "–", "1", "1", "1", "1", "–"] in [line.split() for line in text.splitlines()]
+    words = written(operators.yields(history(*RUN, other, rules)))
+    assert ["rewrite", "big", "4", "4", "3", "2", "$0.09"] in [line.split() for line in words.splitlines()]
+    assert ["rewrite", "small", "1", "1", "1", "0", "12,000", "tokens"] in [line.split() for line in words.splitlines()]
+    assert ["rules", "–", "1", "1", "1", "1", "–"] in [line.split() for line in words.splitlines()]
 
 
 def test_comparisons_and_open_tasks_are_nobodys():
