@@ -220,13 +220,13 @@ class _Lines:
 
 
 def _place(lines: _Lines, edit: Edit) -> tuple[int, int, str] | str:
-    """Return where an edit goes and what it puts there, or what is wrong with it."""
+    """Return where an edit goes and what it puts there, by its longest search that fits, or what is wrong with it."""
     problem = ""
-    for search, replacement in edit.readings:
+    for search, replacement in reversed(edit.readings):
         found = _find(lines, search, replacement)
         if not isinstance(found, str):
             return found
-        problem = problem or found
+        problem = found
     return problem
 
 

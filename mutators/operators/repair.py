@@ -6,11 +6,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
-from evo.records import Evaluation, ModelReply, MutationContext, Status, Step
+from evo.records import Evaluation, ModelReply, MutationContext, Relative, Status, Step
 from mutators import feedback
 from mutators.asking import Question, whole_kernel
+from mutators.fences import fence, line
 from mutators.fitting import Section
 from mutators.prompts import common, kernels, memory, priorities, rules
+
+_MOST_NOTE = 400
 
 _REPAIR = (
     "The kernel to mend was rejected. Find the cause in its source and remove it, and keep the idea that made it worth "
@@ -77,8 +80,9 @@ def _question(context: MutationContext) -> Question:
         (
             common.workload(context.workload, context.device),
             common.device(context.device),
-            *_origin(context),
+            *_origin(context, origin),
             *kernels.whole(failed, context.workload, "The kernel to mend"),
+            *_meant(context),
             *memory.section(context),
             *kernels.others(around, context.workload),
             common.task(f"{_REPAIR} {_advice(failed.evaluation)}".strip()),
@@ -87,20 +91,29 @@ def _question(context: MutationContext) -> Question:
     )
 
 
-def _origin(context: MutationContext) -> tuple[Section, ...]:
-    """Show what the failed kernel changed, or the whole kernel that it was made from where it changed all."""
-    failed, origin = context.parents[0], kernels.origin(context)
+def _meant(context: MutationContext) -> tuple[Section, ...]:
+    """Show what the failed kernel was meant to be, in its writer's words."""
+    failed = context.parents[0].id
+    notes = [attempt.note for attempt in context.tried if attempt.id == failed and attempt.note.strip()]
+    if not notes:
+        return ()
+    text = f"Its writer said of it:\n\n{fence(line(notes[0], _MOST_NOTE))}"
+    return (Section(text, priorities.CAUSE, "what its writer said", ("",)),)
+
+
+def _origin(context: MutationContext, origin: Relative | None) -> tuple[Section, ...]:
+    """Show what the failed kernel changed, or the whole kernel that it goes back to where it changed all."""
     if origin is None:
         return ()
-    ok = origin.evaluation is not None and origin.evaluation.status is Status.OK
-    intro = f"It was made from kernel #{origin.id}{', which is right' if ok else ''}."
-    changed = kernels.difference(origin, failed)
-    title = "# What the kernel to mend changed"
+    right = origin.evaluation is not None and origin.evaluation.status is Status.OK
+    intro = f"It goes back to kernel #{origin.id}{', which is right' if right else ''}."
+    changed = kernels.difference(origin, context.parents[0])
     if changed:
-        return (Section(f"{title}\n\n{intro}\n\n{changed}", priorities.CAUSE, "what it changed", (intro, "")),)
+        full = f"# What the kernel to mend changed\n\n{intro}\n\n{changed}"
+        return (Section(full, priorities.CAUSE, "what it changed", (intro, "")),)
     return tuple(
         Section(section.text, priorities.CAUSE, section.name, (*section.shorter, ""))
-        for section in kernels.whole(origin, context.workload, "The kernel that it was made from")
+        for section in kernels.whole(origin, context.workload, "The kernel that it goes back to")
     )
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import difflib
+import itertools
 from collections.abc import Sequence
 
 from evo.errors import HeaderError
 from evo.kernel import header_text
-from evo.records import MutationContext, Relative, Workload
+from evo.records import MutationContext, Relative, Status, Workload
 from mutators import feedback
 from mutators.fences import clean, fence
 from mutators.fitting import Section
@@ -81,8 +82,14 @@ def difference(before: Relative, after: Relative) -> str:
 
 
 def origin(context: MutationContext) -> Relative | None:
-    """Return the kernel that the first parent was made from, where the context has it."""
+    """Return the kernel that the first parent goes back to, where the context has one.
+
+    That is its own parent, or else the first right kernel beside it: what was mended in vain was made from a kernel
+    that had failed as well.
+    """
     failed = context.parents[0]
     made_from = {parent for attempt in context.tried if attempt.id == failed.id for parent in attempt.parents}
-    around = (*context.parents[1:], *context.inspirations)
-    return next((relative for relative in around if relative.id in made_from), None)
+    around = context.inspirations
+    own = (relative for relative in around if relative.id in made_from)
+    right = (relative for relative in around if relative.evaluation and relative.evaluation.status is Status.OK)
+    return next(itertools.chain(own, right), None)

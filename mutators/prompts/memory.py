@@ -38,8 +38,14 @@ _OUTCOMES = {
 
 
 def section(context: MutationContext, nearest: int = NEAREST) -> tuple[Section, ...]:
-    """Return what earlier attempts came to, most telling first; nothing where there were none."""
-    tried = [attempt for attempt in context.tried if attempt.status is not None]
+    """Return what earlier attempts came to, most telling first; nothing where there were none.
+
+    Args:
+        context: gives the attempts; those that are parents are left out, since they are shown whole.
+        nearest: how many get a line of their own at most.
+    """
+    shown = {parent.id for parent in context.parents}
+    tried = [attempt for attempt in context.tried if attempt.status is not None and attempt.id not in shown]
     if not tried:
         return ()
     forms = [_text(tried, most, context.workload) for most in dict.fromkeys((nearest, _FEW, 0)) if most <= nearest]

@@ -75,7 +75,7 @@ def full(name: str, device: Device = GPU, **more: object) -> MutationContext:
     """A context in which the operator has all that it could be told."""
     right = accepted(1, 1500.0) if device is HOST else measured(accepted(1, 1500.0))
     parent = Relative(5, BROKEN, UNSAFE) if name == "repair" else Relative(1, NAIVE, right)
-    made = Attempt(5, "edit", (4,), "", Status.UNSAFE)
+    made = Attempt(5, "edit", (4,), "The loop is not unrolled; a guard is gone.", Status.UNSAFE)
     tried = (made, *TRIED) if name == "repair" else TRIED
     second = Relative(6, FASTER, accepted(6, 1100.0)) if name == "crossover" else None
     whole = {"inspirations": INSPIRATIONS[:1], "second": second, "tried": tried, **more}
