@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Sequence
+from pathlib import PurePath
 
 from evo.records import Attempt, MutationContext, Role, Status, Workload
 from mutators.fences import fence, line
@@ -67,7 +68,14 @@ def _told(attempt: Attempt, workload: Workload) -> str:
     made_from = f", from {' and '.join(f'#{parent}' for parent in attempt.parents)}" if attempt.parents else ""
     said = f": {line(attempt.note, _MOST_NOTE)}" if attempt.note.strip() else ""
     why = _why(attempt, workload)
-    return f"#{attempt.id} by {attempt.operator}{made_from}: {outcome(attempt)}{f' ({why})' if why else ''}{said}"
+    return (
+        f"#{attempt.id} by {_name(attempt.operator)}{made_from}: {outcome(attempt)}{f' ({why})' if why else ''}{said}"
+    )
+
+
+def _name(operator: str) -> str:
+    """An operator's name; of one in a file no more than that, since a path is nobody's business."""
+    return PurePath(operator).stem if operator.endswith(".py") else operator
 
 
 def outcome(attempt: Attempt) -> str:
@@ -109,9 +117,9 @@ def _why(attempt: Attempt, workload: Workload) -> str:
 
 def _counts(attempts: Sequence[Attempt]) -> list[str]:
     """E.g. `edit: 5 faster, 12 slower, 3 wrong answer`, the operator with most attempts first."""
-    by_operator = Counter(attempt.operator for attempt in attempts)
+    by_operator = Counter(_name(attempt.operator) for attempt in attempts)
     lines = []
     for operator, _ in by_operator.most_common():
-        kinds = Counter(_kind(attempt) for attempt in attempts if attempt.operator == operator)
+        kinds = Counter(_kind(attempt) for attempt in attempts if _name(attempt.operator) == operator)
         lines.append(f"{operator}: {', '.join(f'{times} {kind}' for kind, times in kinds.most_common())}")
     return lines

@@ -83,7 +83,7 @@ def test_every_request_carries_model_effort_key_and_the_parents_feedback(done: D
         assert recorded.authorization == f"Bearer {KEY}"
         asked = [(message["role"], message["content"]) for message in recorded.body["messages"]]
         assert asked == [(message.role, message.content) for message in call.request.messages]
-        _, _, told = recorded.text.partition(f"# The kernel to rewrite (#{parents[call.task]})")
+        _, _, told = recorded.text.partition(f"# The kernel to change (#{parents[call.task]})")
         for words in feedback(evaluations[parents[call.task]]):
             assert words in told
 
