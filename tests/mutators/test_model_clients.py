@@ -4,9 +4,11 @@ from pathlib import Path
 
 import pytest
 
+from evo import assets
+from evo import config as configs
 from evo.config import Model
 from evo.errors import ConfigError, MutatorError, PluginError
-from mutators import models
+from mutators import models, providers
 from mutators.clients.litellm import LiteLLM
 
 ECHO = """
@@ -67,3 +69,45 @@ def test_every_model_is_checked(monkeypatch: pytest.MonkeyPatch) -> None:
     models.check([Model()])
     with pytest.raises(MutatorError, match="GROQ_API_KEY"):
         models.check([Model(), Model(name="groq/x")])
+
+
+# --- the configs that ship ----------------------------------------------------------------------------------------
+
+MISSING = {
+    "gemm": "OPENAI_API_KEY",
+    "gemm-anthropic": "ANTHROPIC_API_KEY",
+    "gemm-gemini": "GEMINI_API_KEY",
+    "gemm-azure": "AZURE_API_KEY",
+    "gemm-openrouter": "OPENROUTER_API_KEY",
+    "gemm-agent": "no program 'claude' on PATH",
+    "gemm-vllm": "",
+    "gemm-ollama": "",
+    "gemm-manual": "",
+}
+
+
+@pytest.mark.parametrize(("name", "missing"), MISSING.items())
+def test_the_config_of_each_provider_says_what_is_missing(
+    name: str, missing: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    config = configs.load(name)
+    for model in config.models:
+        provider = providers.find(model.name)
+        for variable in (*provider.keys, *provider.bases) if provider else ():
+            monkeypatch.delenv(variable, raising=False)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    if not missing:
+        models.check(config.models)
+        return
+    with pytest.raises(MutatorError, match=missing):
+        models.check(config.models)
+
+
+@pytest.mark.parametrize("name", MISSING)
+def test_the_config_of_each_provider_is_the_default_but_for_two_lines(name: str) -> None:
+    default, own = configs.load("gemm"), configs.load(name)
+    changed = {key for key in type(own).model_fields if getattr(own, key) != getattr(default, key)}
+    assert changed <= {"models", "search"}
+    text = (assets.configs_dir() / f"{name}.yaml").read_text(encoding="utf-8")
+    assert text.startswith("# ")
+    assert "\nworkload: gemm\n" in text
