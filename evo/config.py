@@ -302,13 +302,23 @@ def _idle_for_want_of_models(config: Config, raw: Mapping[str, Any]) -> list[tup
         way = "name a model, or leave only offline operators ({rules: 1}; --model none does that)"
         return [(("operators", asking[0]), f"needs a model and `models` is empty; {way}")]
     if asking:
-        return []
+        return _idle_tools(config, raw)
     nobody = "would do nothing: no operator with a weight asks a model"
     given: list[tuple[KeyPath, Any, str]]
     given = [(("models",), raw.get("models"), "drop `models`, or give an operator such as rewrite a weight")]
     for section, key in (("budget", "cost_usd"), ("budget", "tokens"), ("tools", "rounds")):
         given.append(((section, key), dict(raw.get(section) or {}).get(key), "drop it"))
     return [(path, f"{nobody}; {way}") for path, value, way in given if value]
+
+
+def _idle_tools(config: Config, raw: Mapping[str, Any]) -> list[tuple[KeyPath, str]]:
+    if not dict(raw.get("tools") or {}).get("rounds") or not _without_tools(config):
+        return []
+    return [(("tools", "rounds"), "would do nothing: every model has `tools: false`; drop one of the two")]
+
+
+def _without_tools(config: Config) -> bool:
+    return all(model.tools is False for model in config.models)
 
 
 def _unknown_plugins(config: Config) -> list[tuple[KeyPath, str]]:
@@ -335,6 +345,6 @@ def _asking(config: Config) -> list[str]:
 def _without_idle_defaults(config: Config) -> Config:
     """Drop the default model, its budget and tools where no operator asks one, so that a resolved config says so."""
     if _asking(config):
-        return config
+        return config.model_copy(update={"tools": Tools(rounds=0)}) if _without_tools(config) else config
     budget = config.budget.model_copy(update={"cost_usd": None})
     return config.model_copy(update={"models": (), "budget": budget, "tools": Tools(rounds=0)})

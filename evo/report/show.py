@@ -92,7 +92,7 @@ def islands(history: History) -> list[list[dict[str, Any]]]:
     """Return the elites of every island, fastest first."""
     from evo import config
 
-    names = history.meta.config.operators
+    names = history.meta.config.used_operators
     search = Search(history.meta.config, {name: config.traits(name) for name in names})
     for event in history.events:
         if event.kind == "ask":

@@ -93,9 +93,20 @@ def test_a_dumped_config_loads_as_the_same(seed, islands, minutes, rewrite):
     assert config.load(config.dump(whole)) == whole
 
 
-def test_a_resolved_offline_config_loads_again():
-    whole = config.load(OFFLINE)
+@pytest.mark.parametrize(
+    "text",
+    [OFFLINE, "workload: gemm\nmodels: [{tools: false}]\n", "workload: gemm\noperators: {rules: 1, repair: auto}\n"],
+)
+def test_a_resolved_config_loads_again(text):
+    whole = config.load(text)
+    assert whole.tools.rounds == 0
     assert config.load(config.dump(whole)) == whole
+
+
+def test_an_automatic_repair_needs_no_model():
+    whole = config.load("workload: gemm\nmodels: []\noperators: {rules: 1, repair: auto}\n")
+    assert whole.used_operators == ("rules", "repair")
+    assert (whole.models, config.arms(whole)) == ((), 1)
 
 
 BAD = [
@@ -137,6 +148,9 @@ BAD = [
     ("workload: gemm\noperators: {rules: 1}\nbudget: {cost_usd: 1}\n", "budget.cost_usd: would do nothing"),
     ("workload: gemm\noperators: {rules: 1}\nbudget: {tokens: 9}\n", "budget.tokens: would do nothing: no operator"),
     ("workload: gemm\noperators: {rules: 1}\ntools: {rounds: 2}\n", "tools.rounds: would do nothing: no operator"),
+    ("workload: gemm\nmodels: [{tools: false}]\ntools: {rounds: 2}\n", "line 3: tools.rounds: would do nothing: every"),
+    ("workload: gemm\noperators: {rules: 1, repair: 1}\n", "operators.repair: would do nothing: it repairs what a"),
+    ("workload: gemm\noperators: {crossover: 1}\n", "operators: expected at least one operator with a weight above 0"),
     ("workload: gemm\noperators: {rewrite: 1}\nsearch: {credit: on}\n", "search.credit: would do nothing: there is"),
     ("workload: gemm\nsearch: {credit: true}\n", "search.credit: expected 'auto', 'on' or 'off', found true"),
     ("workload: gemm\nsearch: {islands: 9}\nbudget: {evaluations: 5}\n", "expected at most budget.evaluations (5)"),
