@@ -7,6 +7,7 @@ section says, and how much it matters, is for others to decide.
 from __future__ import annotations
 
 import functools
+import itertools
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -104,13 +105,12 @@ def fit(sections: Sequence[Section], limit: int) -> str | None:
     room than was needed, it is given back in the opposite order. A first line tells what is missing.
     """
     forms = [(section.text.strip(), *(short.strip() for short in section.shorter)) for section in sections]
-    costs = [[_cost(form) for form in each] for each in forms]
+    cost = functools.cache(lambda index, form: _cost(forms[index][form]))
     chosen = [0] * len(sections)
     order = sorted(range(len(sections)), key=lambda index: (sections[index].priority, -index))
 
     def spent() -> int:
-        said = _cost(_left_out(sections, forms, chosen))
-        return said + sum(cost[form] for cost, form in zip(costs, chosen, strict=True))
+        return _cost(_left_out(sections, forms, chosen)) + sum(itertools.starmap(cost, enumerate(chosen)))
 
     for index in order:
         while spent() > limit and chosen[index] + 1 < len(forms[index]):

@@ -16,6 +16,10 @@ FULL_PCT = 80.0
 """From here on, doing the same work faster is no way any more: there must be less of it."""
 MOST_KERNELS = 3
 _STALL_PCT = 10.0
+_FULL_WAVE = 0.9
+_MANY_WAVES = 5.0
+"""From so many waves on the last one, however empty, is little of the whole."""
+_TAIL = 0.5
 _CONFLICT_WAYS = 1.2
 _IDENTIFIER = re.compile(r"\w{1,80}")
 
@@ -92,10 +96,20 @@ def _occupancy(kernel: KernelProfile) -> str:
         limits = f", limited by {' and '.join(kernel.occupancy_limits)}" if kernel.occupancy_limits else ""
         parts.append(f"occupancy {achieved:.0f} % of {possible:.0f} % possible{limits}")
     if kernel.waves is not None:
-        parts.append(f"{kernel.waves:.2g} waves of blocks")
+        parts.append(f"{kernel.waves:.2g} waves of blocks{_filling(kernel.waves)}")
     if kernel.registers is not None:
         parts.append(f"{kernel.registers} registers a thread")
     return ", ".join(parts)
+
+
+def _filling(waves: float) -> str:
+    """Say what the last wave leaves idle, where that is much of the whole."""
+    if waves < _FULL_WAVE:
+        return " (too few blocks to fill the device)"
+    rest = waves % 1
+    if 1 < waves < _MANY_WAVES and 0 < rest < _TAIL:
+        return f" (the last wave fills {100 * rest:.0f} % of the device)"
+    return ""
 
 
 def _waste(kernel: KernelProfile) -> str:

@@ -21,16 +21,18 @@ _EXPLORE = (
     "approaches that are not among those tried by what each could reach within the device's limits, and write the most "
     "promising one as a whole."
 )
-_STARTS = (
+_ANYWHERE = (
     "who owns what: another mapping of outputs to threads, warps and blocks (one output by a thread, a warp, a block, "
     "or many outputs by a thread)",
-    "where data wait: registers, shared memory, warp shuffles or the caches alone, in place of what the kernels above "
-    "use",
     "how the long dimension is walked: as one loop, split over threads and reduced, split over blocks and combined, or "
     "in one pass with a running result",
     "how many launches: one pass in place of several, or several simple ones in place of one that synchronises",
     "which transformation of the problem: another order of summation, a blocked or recursive form, a transposed or "
     "packed layout in a workspace",
+)
+_ON_A_GPU = (
+    "where data wait: registers, shared memory, warp shuffles or the caches alone, in place of what the kernels above "
+    "use",
     "which unit of the device does the work: other instructions, asynchronous copies, atomics, tensor cores where the "
     "tolerance allows",
 )
@@ -51,7 +53,8 @@ class Explore:
 
 
 def _question(context: MutationContext) -> Question:
-    start = _STARTS[int(np.random.default_rng(context.seed).integers(len(_STARTS)))]
+    starts = _ANYWHERE if context.device.kind == "host" else (*_ANYWHERE, *_ON_A_GPU)
+    start = starts[int(np.random.default_rng(context.seed).integers(len(starts)))]
     return Question(
         (
             common.workload(context.workload, context.device),

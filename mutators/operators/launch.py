@@ -49,16 +49,18 @@ _TASK = (
     "Every tunable that the code uses as a macro has to stay one; block and grid have to go on covering all of the "
     "work, as the code computes its indices from them."
 )
-_STARTS = (
+_ANYWHERE = (
     "the values of `tune`: those near the best configuration of each case, and beyond the edge of the range where the "
     "best one lies at an edge; no values that lost by far in every case",
+    "small and large cases apart: tunables whose best values differ from case to case get a wider choice, with "
+    "`require` to keep out what cannot work",
+    "the order of the grid's axes, so that blocks which run one after the other share what they read",
+)
+_ON_A_GPU = (
     "the tail: block and tile sizes for which the last wave of blocks is nearly full on the performance cases",
     'occupancy: `options: ["--maxrregcount=N"]` or smaller blocks where registers or shared memory keep blocks out',
     "compiler options: `--restrict` promises that no two pointers reach the same memory, so that loads may be moved "
     "and cached; `--extra-device-vectorization`",
-    "small and large cases apart: tunables whose best values differ from case to case get a wider choice, with "
-    "`require` to keep out what cannot work",
-    "the order of the grid's axes, so that blocks which run at the same time share what they read",
 )
 
 
@@ -90,7 +92,8 @@ class Launch:
 
 
 def _question(context: MutationContext) -> Question:
-    start = _STARTS[int(np.random.default_rng(context.seed).integers(len(_STARTS)))]
+    starts = _ANYWHERE if context.device.kind == "host" else (*_ANYWHERE, *_ON_A_GPU)
+    start = starts[int(np.random.default_rng(context.seed).integers(len(starts)))]
     return Question(
         (
             common.workload(context.workload, context.device),

@@ -212,6 +212,20 @@ def test_what_bounds_a_kernel_follows_from_what_is_busiest(figures: dict[str, fl
     assert words in profiles.describe(Profile("square", (KernelProfile("k", **figures),)))
 
 
+@pytest.mark.parametrize(
+    ("waves", "words"),
+    [
+        (0.24, "0.24 waves of blocks (too few blocks to fill the device)"),
+        (1.1, "1.1 waves of blocks (the last wave fills 10 % of the device)"),
+        (1.9, "1.9 waves of blocks."),
+        (2.0, "2 waves of blocks."),
+        (9.1, "9.1 waves of blocks."),
+    ],
+)
+def test_a_grid_that_leaves_the_device_idle_is_said_to(waves: float, words: str) -> None:
+    assert words in profiles.describe(Profile("square", (KernelProfile("k", waves=waves),)))
+
+
 def test_of_many_launches_the_longest_are_told() -> None:
     many = tuple(KernelProfile(f"k{number}", duration_us=number, sm_pct=10.0) for number in range(5))
     text = profiles.describe(Profile("square", many))

@@ -34,6 +34,7 @@ from tests.support.mutation import (
     BROKEN,
     FASTER,
     GPU,
+    HOST,
     NAIVE,
     accepted,
     asked,
@@ -370,5 +371,11 @@ def test_an_explorer_is_told_how_known_kernels_are_built_and_more_of_what_was_tr
     assert "staging shared, unit scalar" in text
     assert "try 33" in text
     assert "26 more attempts" in text
-    starts = {asked(OPERATORS["explore"], context(seed=(0, task))) for task in range(40)}
-    assert len(starts) == 6
+
+
+@pytest.mark.parametrize("name", ["explore", "launch"])
+def test_the_seed_alone_decides_where_to_begin_and_a_cpu_hears_nothing_of_a_gpus_ways(name: str) -> None:
+    for device, ways in ((GPU, 6), (HOST, 4 if name == "explore" else 3)):
+        texts = [asked(OPERATORS[name], context(device=device, seed=(0, task))) for task in range(40)]
+        assert len(set(texts)) == ways
+    assert not [text for text in texts if "maxrregcount=N" in text or "tensor cores where" in text]
