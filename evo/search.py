@@ -11,6 +11,7 @@ import hashlib
 import json
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 
@@ -149,10 +150,10 @@ class Search:
     def digest(self) -> str:
         """Return a hash of the whole state: equal digests ask equal tasks for ever after."""
         scalars = [self.champion, self.champion_ratio, self.evaluated, self.idle, self._next, self._comparisons]
-        told = [[o.task, o.candidate, o.status, o.ratio, *sorted(o.descriptors.items()), o.promoted]
-                for _, o in sorted(self._told.items())]  # fmt: skip
-        state = [scalars, self._waiting, self._challenger_ratio, [repr(t) for t in self._open.values()], told]
-        parts = (json.dumps(state), repr(self._repairs), repr(self._repairing), repr(self._credit))
+        told = [(replace(outcome, descriptors={}), sorted(outcome.descriptors.items()))
+                for _, outcome in sorted(self._told.items())]  # fmt: skip
+        state = [scalars, self._waiting, self._challenger_ratio, [repr(task) for task in self._open.values()]]
+        parts = (json.dumps(state), repr(told), repr(self._repairs), repr(self._repairing), repr(self._credit))
         hashes = (self.population.digest(), self._memory.digest())
         return hashlib.sha256("".join((*parts, *hashes)).encode()).hexdigest()
 
