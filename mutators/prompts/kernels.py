@@ -73,12 +73,13 @@ def others(relatives: Sequence[Relative], workload: Workload) -> tuple[Section, 
 
 
 def difference(before: Relative, after: Relative) -> str:
-    """Return what changed between two kernels, as `diff -u` shows it; "" where nothing did or all did."""
+    """Return what changed between two kernels, as `diff -u` shows it; "" where nothing did or most did."""
     old, new = (clean(shown(relative)).splitlines() for relative in (before, after))
     if max(len(old), len(new)) > _MOST_COMPARED or not (old and new):
         return ""
     lines = list(difflib.unified_diff(old, new, f"#{before.id}", f"#{after.id}", lineterm="", n=_CONTEXT_LINES))
-    return fence("\n".join(lines), "diff") if 0 < len(lines) <= len(new) else ""
+    changed = sum(line.startswith(("+", "-")) for line in lines[2:])
+    return fence("\n".join(lines), "diff") if 0 < changed <= (len(old) + len(new)) // 2 else ""
 
 
 def origin(context: MutationContext) -> Relative | None:

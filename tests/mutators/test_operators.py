@@ -337,6 +337,7 @@ def test_where_everything_changed_the_whole_kernel_is_shown() -> None:
     )
     text = asked(Repair(), context(FAILED, (dataclasses.replace(RIGHT, source=other),)))
     assert "# The kernel that it goes back to (#4)" in text
+    assert "```diff" not in text
 
 
 @pytest.mark.parametrize("status", [s for s in Status if s not in (Status.OK, Status.NO_PROPOSAL, Status.DUPLICATE)])
