@@ -191,6 +191,20 @@ def tell(
     return asking.tell(run, answers, results, as_json=as_json)
 
 
+@app.command()
+@guarded
+def replay(
+    run: Run,
+    check: Annotated[bool, typer.Option("--check", help="Only check; write no folder.")] = False,
+    results: Results = DEFAULT_RESULTS,
+    as_json: Json = False,
+) -> int:
+    """Derive a run anew from its stored replies and evaluations; needs no key, no device and no network."""
+    from evo.commands import replaying
+
+    return replaying.replay(run, results, check=check, as_json=as_json)
+
+
 @app.command("eval")
 @guarded
 def evaluate(

@@ -50,7 +50,7 @@ def run(source: str, overrides: Sequence[str], results: Path, *, as_json: bool) 
                 result = runner.run(config, whole, folder, observer)
             return finish(result, as_json=as_json)
     finally:
-        _drop_if_empty(folder)
+        drop_if_empty(folder)
 
 
 def resume(name: str, overrides: Sequence[str], results: Path, *, as_json: bool) -> int:
@@ -82,19 +82,26 @@ def with_overrides(config: Config, overrides: Sequence[str]) -> Budget:
 
 def finish(result: Result, *, as_json: bool) -> int:
     """Write the files that follow from the database, and say what came of the run; return the exit code."""
-    with contextlib.closing(Store.read(result.folder)) as store:
-        found = history.read(store)
-        nothing = bool(fruitless.why(found))
-        rundir.derive(store, None if nothing and not fruitless.tuned(found) else result.champion)
-    code = FRUITLESS if nothing else EXIT_CODES.get(result.reason, 0)
+    found = leave(result.folder, result.champion)
+    code = FRUITLESS if fruitless.why(found) else EXIT_CODES.get(result.reason, 0)
     if 0 not in found.evaluations:
         return code
-    write_reports(found)
     if as_json:
         output.data(summary.summarise(found))
     else:
         output.show(text.final(found))
     return code
+
+
+def leave(folder: Path, champion: int) -> History:
+    """Write the files of a run that follow from its database, and its reports where there is something to report."""
+    with contextlib.closing(Store.read(folder)) as store:
+        found = history.read(store)
+        nothing = bool(fruitless.why(found))
+        rundir.derive(store, None if nothing and not fruitless.tuned(found) else champion)
+    if 0 in found.evaluations:
+        write_reports(found)
+    return found
 
 
 def write_reports(found: History) -> None:
@@ -118,7 +125,7 @@ def _way_on(folder: Path) -> Iterator[None]:
         raise DiskFullError(f"{error}; {way_on}") from error
 
 
-def _drop_if_empty(folder: Path) -> None:
+def drop_if_empty(folder: Path) -> None:
     """A run that could not even begin leaves no folder behind."""
     with contextlib.suppress(OSError):
         folder.rmdir()

@@ -354,6 +354,11 @@ class Store:
         found = self._database.query("SELECT id FROM candidates WHERE hash = :hash", hash=digest)
         return found[0]["id"] if found else None
 
+    def code(self, candidate: int) -> str:
+        """Return the digest of a candidate's code; "" where none is stored."""
+        found = self._database.query("SELECT digest FROM codes WHERE candidate = :id", id=candidate)
+        return str(found[0]["digest"]) if found else ""
+
     def find_by_code(self, digest: str, before: int) -> int | None:
         """Return the first candidate with this digest of its code, of those with an id below `before`, or None."""
         sql = "SELECT min(candidate) AS id FROM codes WHERE digest = :digest AND candidate < :before"
