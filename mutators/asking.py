@@ -7,16 +7,17 @@ fit becomes a proposal without a source that says so.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from evo.records import Message, ModelReply, ModelRequest, MutationContext, Proposal, Step
-from mutators import extract, replies
+from mutators import edits, extract, replies
+from mutators.extract import Extracted
 from mutators.fitting import Section, fit, least, room, tokens
 from mutators.prompts import kernels, rules
 
-_MOST_REQUESTS = 2
+MOST_REQUESTS = 2
 """The first, and one more when its reply held no kernel: a model that fails twice seldom succeeds a third time."""
 
 _PER_MESSAGE = 8
@@ -27,18 +28,77 @@ _QUOTE_SHARE = 4
 
 @dataclass(frozen=True)
 class Question:
-    """What a model is asked.
+    """What a model is asked, and how its answer is read.
 
     Attributes:
         sections: of the user's message.
+        read: takes a kernel out of a reply, or says what is wrong with it.
+        mend: the words that follow a reply with this wrong with it.
         schema: of the answer, where the model can be made to obey one.
     """
 
     sections: tuple[Section, ...]
+    read: Callable[[ModelReply], Extracted]
+    mend: Callable[[str], str]
     schema: Mapping[str, Any] | None = None
 
 
-def request(context: MutationContext, question: Question, after: Sequence[Message] = ()) -> Step:
+def ask(
+    context: MutationContext,
+    history: Sequence[ModelReply],
+    question: Question,
+    most_requests: int = MOST_REQUESTS,
+    otherwise: Callable[[Sequence[ModelReply]], Step] | None = None,
+) -> Step:
+    """Return the next request, or the proposal. A reply of no use is answered with what is wrong with it.
+
+    Args:
+        context: of the task.
+        history: the replies to this question so far, and to what follows it.
+        question: to ask.
+        most_requests: after which to give up.
+        otherwise: what to do instead of giving up, given the replies to that.
+    """
+    if not history:
+        return _request(context, question)
+    if otherwise is not None and len(history) > most_requests:
+        return otherwise(history[most_requests:])
+    reply = history[-1]
+    if failure := replies.failure(reply):
+        return Proposal(None, failure)
+    found = question.read(reply)
+    if found.source is not None:
+        return Proposal(found.source, replies.note(edits.prose(reply.text), found.note))
+    if found.problem == extract.UNCHANGED:
+        return Proposal(None, found.problem)
+    if len(history) < most_requests:
+        return _again(context, question, reply, found.problem)
+    return otherwise(()) if otherwise is not None else Proposal(None, replies.unusable(found.problem, reply))
+
+
+def whole_kernel(
+    context: MutationContext,
+    history: Sequence[ModelReply],
+    sections: tuple[Section, ...],
+    most_requests: int = MOST_REQUESTS,
+) -> Step:
+    """Ask for a complete kernel file, and return the next request or the proposal.
+
+    Args:
+        context: of the task.
+        history: the replies so far.
+        sections: of which the last asks for the complete file (`rules.whole_kernel`).
+        most_requests: after which to give up.
+    """
+    spellings = kernels.spellings(context.parents)
+
+    def read(reply: ModelReply) -> Extracted:
+        return extract.kernel(reply.text, reply.finish_reason, spellings)
+
+    return ask(context, history, Question(sections, read, rules.again_whole), most_requests)
+
+
+def _request(context: MutationContext, question: Question, after: Sequence[Message] = ()) -> Step:
     """Return the request, fitted to the model's window, or the proposal that says why it cannot be made.
 
     Args:
@@ -61,33 +121,9 @@ def request(context: MutationContext, question: Question, after: Sequence[Messag
     return ModelRequest((Message("system", rules.SYSTEM), Message("user", text), *after), schema=schema)
 
 
-def again(context: MutationContext, question: Question, reply: ModelReply, words: str) -> Step:
-    """Return the request that follows a reply which was of no use, with that reply and what is wrong with it."""
+def _again(context: MutationContext, question: Question, reply: ModelReply, problem: str) -> Step:
+    """Return the request that follows a reply of no use, with that reply and what is wrong with it."""
     quoted, most = replies.quoted(reply), room(context.model) // _QUOTE_SHARE
     while tokens(quoted) > most:
         quoted = quoted[len(quoted) // 2 :]
-    return request(context, question, (Message("assistant", quoted), Message("user", words)))
-
-
-def whole_kernel(
-    context: MutationContext, history: Sequence[ModelReply], question: Question, most_requests: int = _MOST_REQUESTS
-) -> Step:
-    """Ask for a complete kernel file; a reply that holds none is answered once with what is wrong.
-
-    Args:
-        context: of the task.
-        history: the replies to this question so far.
-        question: whose last section asks for the complete file (`rules.whole_kernel`).
-        most_requests: at which to give up.
-    """
-    if not history:
-        return request(context, question)
-    reply = history[-1]
-    if failure := replies.failure(reply):
-        return Proposal(None, failure)
-    found = extract.kernel(reply.text, reply.finish_reason, kernels.spellings(context.parents))
-    if found.source is not None:
-        return Proposal(found.source, replies.note(reply.text, found.note))
-    if found.problem == extract.UNCHANGED or len(history) >= most_requests:
-        return Proposal(None, replies.unusable(found.problem, reply))
-    return again(context, question, reply, rules.again_whole(found.problem))
+    return _request(context, question, (Message("assistant", quoted), Message("user", question.mend(problem))))

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from evo.records import ModelReply, MutationContext, Step
-from mutators.asking import Question, whole_kernel
+from mutators.asking import whole_kernel
+from mutators.fitting import Section
 from mutators.prompts import common, kernels, memory, rules
 
 _COMBINE = (
@@ -32,23 +33,21 @@ class Crossover:
             context: workload, device, two parents with their evaluations, inspirations, attempts.
             history: the replies to the requests of this task so far.
         """
-        return whole_kernel(context, history, _question(context))
+        return whole_kernel(context, history, _sections(context))
 
 
-def _question(context: MutationContext) -> Question:
+def _sections(context: MutationContext) -> tuple[Section, ...]:
     shown = [
         section
         for parent, name in zip(context.parents, ("first", "second"), strict=False)
         for section in kernels.whole(parent, context.workload, f"The {name} kernel")
     ]
-    return Question(
-        (
-            common.workload(context.workload, context.device),
-            common.device(context.device),
-            *shown,
-            *memory.section(context),
-            *kernels.others(context.inspirations, context.workload),
-            common.task(_COMBINE),
-            common.answer(rules.whole_kernel("what you take from which kernel, and why it fits together")),
-        )
+    return (
+        common.workload(context.workload, context.device),
+        common.device(context.device),
+        *shown,
+        *memory.section(context),
+        *kernels.others(context.inspirations, context.workload),
+        common.task(_COMBINE),
+        common.answer(rules.whole_kernel("what you take from which kernel, and why it fits together")),
     )

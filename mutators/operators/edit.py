@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from evo.records import ModelReply, MutationContext, Proposal, Step
+from evo.records import ModelReply, MutationContext, Step
 from mutators import edits, extract, replies
-from mutators.asking import Question, again, request, whole_kernel
+from mutators.asking import Question, ask, whole_kernel
 from mutators.operators import rewrite
 from mutators.prompts import common, directions, kernels, memory, rules
-
-_MOST_EDIT_REQUESTS = 2
-"""Requests for edits; when the second brought none that fit, the whole kernel is asked for, once."""
 
 _BLOCKS = """\
 # Your answer
@@ -64,40 +62,24 @@ class Edit:
             context: workload, device, parents with their evaluations, inspirations, attempts, seed.
             history: the replies to the requests of this task so far.
         """
-        if len(history) > _MOST_EDIT_REQUESTS:
-            return _whole(context, history[_MOST_EDIT_REQUESTS:])
-        if not history:
-            return request(context, _question(context))
-        reply = history[-1]
-        if failure := replies.failure(reply):
-            return Proposal(None, failure)
-        found = _read(context, reply)
-        if found.source is not None:
-            return Proposal(found.source, replies.note(edits.prose(reply.text), found.note))
-        if found.problem == extract.UNCHANGED:
-            return Proposal(None, found.problem)
-        if len(history) == _MOST_EDIT_REQUESTS:
-            return _whole(context, ())
-        return again(context, _question(context), reply, _mend(found.problem))
+
+        def whole(answers: Sequence[ModelReply]) -> Step:
+            return whole_kernel(context, answers, rewrite.sections(context), most_requests=1)
+
+        return ask(context, history, _question(context), otherwise=whole)
 
 
 def _question(context: MutationContext) -> Question:
-    return Question(
-        (
-            common.workload(context.workload, context.device),
-            common.device(context.device),
-            *memory.section(context),
-            *kernels.others(context.inspirations, context.workload),
-            *kernels.whole(context.parents[0], context.workload, "The kernel to change"),
-            common.task(directions.aim(context, _FASTER, _BROKEN)),
-            common.answer(_JSON if context.model.schema else _BLOCKS),
-        ),
-        edits.SCHEMA,
+    sections = (
+        common.workload(context.workload, context.device),
+        common.device(context.device),
+        *memory.section(context),
+        *kernels.others(context.inspirations, context.workload),
+        *kernels.whole(context.parents[0], context.workload, "The kernel to change"),
+        common.task(directions.aim(context, _FASTER, _BROKEN)),
+        common.answer(_JSON if context.model.schema else _BLOCKS),
     )
-
-
-def _whole(context: MutationContext, history: tuple[ModelReply, ...]) -> Step:
-    return whole_kernel(context, history, rewrite.question(context), most_requests=1)
+    return Question(sections, lambda reply: _read(context, reply), _mend, edits.SCHEMA)
 
 
 def _read(context: MutationContext, reply: ModelReply) -> extract.Extracted:

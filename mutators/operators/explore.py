@@ -7,8 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from evo.records import ModelReply, MutationContext, Relative, Step
-from mutators.asking import Question, whole_kernel
+from mutators.asking import whole_kernel
 from mutators.fences import fence
+from mutators.fitting import Section
 from mutators.prompts import common, kernels, memory, rules
 
 _NEAREST = 24
@@ -49,24 +50,22 @@ class Explore:
             context: workload, device, one parent as an example, inspirations, attempts of the whole run, seed.
             history: the replies to the requests of this task so far.
         """
-        return whole_kernel(context, history, _question(context))
+        return whole_kernel(context, history, _sections(context))
 
 
-def _question(context: MutationContext) -> Question:
+def _sections(context: MutationContext) -> tuple[Section, ...]:
     starts = _ANYWHERE if context.device.kind == "host" else (*_ANYWHERE, *_ON_A_GPU)
     start = starts[int(np.random.default_rng(context.seed).integers(len(starts)))]
-    return Question(
-        (
-            common.workload(context.workload, context.device),
-            common.device(context.device),
-            *kernels.whole(context.parents[0], context.workload, "A kernel that is known"),
-            *memory.section(context, _NEAREST),
-            *kernels.others(context.inspirations, context.workload),
-            common.task(f"{_EXPLORE} Consider first {start}.{_known((*context.parents, *context.inspirations))}"),
-            common.answer(
-                rules.whole_kernel("which approaches you weighed, what each could reach, and which one you write")
-            ),
-        )
+    return (
+        common.workload(context.workload, context.device),
+        common.device(context.device),
+        *kernels.whole(context.parents[0], context.workload, "A kernel that is known"),
+        *memory.section(context, _NEAREST),
+        *kernels.others(context.inspirations, context.workload),
+        common.task(f"{_EXPLORE} Consider first {start}.{_known((*context.parents, *context.inspirations))}"),
+        common.answer(
+            rules.whole_kernel("which approaches you weighed, what each could reach, and which one you write")
+        ),
     )
 
 

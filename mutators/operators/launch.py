@@ -14,11 +14,8 @@ from evo.errors import ExpressionError, HeaderError
 from evo.kernel import header_text, lexer
 from evo.records import ModelReply, MutationContext, Proposal, Relative, Role, Step
 from mutators import extract, fences, replies
-from mutators.asking import Question, again, request
+from mutators.asking import Question, ask
 from mutators.prompts import common, kernels, memory, rules
-
-_MOST_REQUESTS = 2
-"""The first, and one more when its reply held no header that can be used."""
 
 _SCHEMA: Mapping[str, Any] = {
     "title": "launch_header",
@@ -78,33 +75,21 @@ class Launch:
         located = _located(context.parents[0])
         if located is None:
             return Proposal(None, "the parent has no launch header that could be replaced")
-        if not history:
-            return request(context, _question(context))
-        reply = history[-1]
-        if failure := replies.failure(reply):
-            return Proposal(None, failure)
-        found = _read(context, located, reply)
-        if found.source is not None:
-            return Proposal(found.source, replies.note(reply.text))
-        if found.problem == extract.UNCHANGED or len(history) >= _MOST_REQUESTS:
-            return Proposal(None, replies.unusable(found.problem, reply))
-        return again(context, _question(context), reply, _mend(found.problem))
+        return ask(context, history, _question(context, located))
 
 
-def _question(context: MutationContext) -> Question:
+def _question(context: MutationContext, located: header_text.Located) -> Question:
     starts = _ANYWHERE if context.device.kind == "host" else (*_ANYWHERE, *_ON_A_GPU)
     start = starts[int(np.random.default_rng(context.seed).integers(len(starts)))]
-    return Question(
-        (
-            common.workload(context.workload, context.device),
-            common.device(context.device),
-            *kernels.whole(context.parents[0], context.workload, "The kernel to launch in another way"),
-            *memory.section(context),
-            common.task(f"{_TASK} Consider first {start}. If something else gains far more, do that."),
-            common.answer(_JSON if context.model.schema else _FENCED),
-        ),
-        _SCHEMA,
+    sections = (
+        common.workload(context.workload, context.device),
+        common.device(context.device),
+        *kernels.whole(context.parents[0], context.workload, "The kernel to launch in another way"),
+        *memory.section(context),
+        common.task(f"{_TASK} Consider first {start}. If something else gains far more, do that."),
+        common.answer(_JSON if context.model.schema else _FENCED),
     )
+    return Question(sections, lambda reply: _read(context, located, reply), _mend, _SCHEMA)
 
 
 def _mend(problem: str) -> str:

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from evo.records import Evaluation, ModelReply, MutationContext, Relative, Status, Step
 from mutators import feedback
-from mutators.asking import Question, whole_kernel
+from mutators.asking import whole_kernel
 from mutators.fences import fence, line
 from mutators.fitting import Section
 from mutators.prompts import common, kernels, memory, priorities, rules
@@ -70,24 +70,22 @@ class Repair:
             context: workload, device, a parent that failed with its evaluation, what it was made from, attempts.
             history: the replies to the requests of this task so far.
         """
-        return whole_kernel(context, history, _question(context))
+        return whole_kernel(context, history, _sections(context))
 
 
-def _question(context: MutationContext) -> Question:
+def _sections(context: MutationContext) -> tuple[Section, ...]:
     failed, origin = context.parents[0], kernels.origin(context)
     around = tuple(other for other in context.inspirations if other is not origin)
-    return Question(
-        (
-            common.workload(context.workload, context.device),
-            common.device(context.device),
-            *_origin(context, origin),
-            *kernels.whole(failed, context.workload, "The kernel to mend"),
-            *_meant(context),
-            *memory.section(context),
-            *kernels.others(around, context.workload),
-            common.task(f"{_REPAIR} {_advice(failed.evaluation)}".strip()),
-            common.answer(rules.whole_kernel("what the cause is and how you remove it")),
-        )
+    return (
+        common.workload(context.workload, context.device),
+        common.device(context.device),
+        *_origin(context, origin),
+        *kernels.whole(failed, context.workload, "The kernel to mend"),
+        *_meant(context),
+        *memory.section(context),
+        *kernels.others(around, context.workload),
+        common.task(f"{_REPAIR} {_advice(failed.evaluation)}".strip()),
+        common.answer(rules.whole_kernel("what the cause is and how you remove it")),
     )
 
 

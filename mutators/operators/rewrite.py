@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from evo.records import ModelReply, MutationContext, Step
-from mutators.asking import Question, whole_kernel
+from mutators.asking import whole_kernel
+from mutators.fitting import Section
 from mutators.prompts import common, directions, kernels, memory, rules
 
 _BROKEN = (
@@ -29,19 +30,17 @@ class Rewrite:
             context: workload, device, parents with their evaluations, inspirations, attempts, seed.
             history: the replies to the requests of this task so far.
         """
-        return whole_kernel(context, history, question(context))
+        return whole_kernel(context, history, sections(context))
 
 
-def question(context: MutationContext) -> Question:
+def sections(context: MutationContext) -> tuple[Section, ...]:
     """Return what is asked: the workload, the device, the parent, what was tried, others, and the aim."""
-    return Question(
-        (
-            common.workload(context.workload, context.device),
-            common.device(context.device),
-            *kernels.whole(context.parents[0], context.workload, "The kernel to change"),
-            *memory.section(context),
-            *kernels.others(context.inspirations, context.workload),
-            common.task(directions.aim(context, _FASTER, _BROKEN)),
-            common.answer(rules.whole_kernel()),
-        )
+    return (
+        common.workload(context.workload, context.device),
+        common.device(context.device),
+        *kernels.whole(context.parents[0], context.workload, "The kernel to change"),
+        *memory.section(context),
+        *kernels.others(context.inspirations, context.workload),
+        common.task(directions.aim(context, _FASTER, _BROKEN)),
+        common.answer(rules.whole_kernel()),
     )
