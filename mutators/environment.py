@@ -11,7 +11,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 _FORWARDED = re.compile(
-    r"(_API_KEY|_API_BASE|_API_VERSION|_BASE_URL|_AUTH_TOKEN|_AD_TOKEN)$|^(AWS|AZURE|VERTEXAI|GOOGLE)_"
+    r"(_API_KEY|_API_BASE|_API_VERSION|_BASE_URL|_AUTH_TOKEN|_AD_TOKEN|_AI_TOKEN)$|"
+    r"^(AWS|AZURE|VERTEXAI|GOOGLE|VERTEX)_|^HF_TOKEN$"
 )
 _SECRET_NAME = re.compile(r"KEY|TOKEN|SECRET|PASSW|CREDENTIAL", re.IGNORECASE)
 _SHORTEST_SECRET = 8  # shorter values ("none", "dummy") stand in ordinary text and protect nothing
@@ -24,8 +25,13 @@ _SECRET_SHAPES = (
     re.compile(r"\b(?:AKIA|ASIA)[A-Z0-9]{16}\b"),
     re.compile(r"(?i)\bbearer\s+[\w.~+/=*-]{8,}"),
     re.compile(r"(?i)(?<=[?&]key=)[^&\s'\"]+"),
-    re.compile(r"(?i)(?<=api_key=)[^&\s'\",)]+"),
     re.compile(r"(?<=://)[^/\s:@]+:[^/\s@]+(?=@)"),
+)
+# Headers and arguments of any provider, as errors quote them: Azure's and vLLM's keys have no shape of their own.
+_SECRET_FIELD = re.compile(
+    r"""((?:api[-_ ]?key|authorization|auth[-_]token)["']?\s*[:=]\s*(?:b?["'])?(?:bearer |basic )?)"""
+    r"""[^\s"',)}&;]{8,}""",
+    re.IGNORECASE,
 )
 
 
@@ -73,4 +79,4 @@ def redact(text: str, environment: Mapping[str, str] | None = None) -> str:
             text = text.replace(value, "[redacted]")
     for shape in _SECRET_SHAPES:
         text = shape.sub("[redacted]", text)
-    return text
+    return _SECRET_FIELD.sub(r"\1[redacted]", text)

@@ -167,6 +167,8 @@ def _cost(
     response: Any, facts: ModelFacts, tokens_in: int | None, tokens_out: int | None, own_price: bool
 ) -> float | None:
     """Return the price of a response in USD, or None where tokens or prices are not known."""
+    if facts.input_usd == 0 and facts.output_usd == 0:
+        return 0.0
     if tokens_in is None or tokens_out is None:
         return None
     if own_price:
@@ -175,8 +177,7 @@ def _cost(
         return tokens_in * facts.input_usd + tokens_out * facts.output_usd
     hidden: Mapping[str, Any] = getattr(response, "_hidden_params", None) or {}
     told = hidden.get("response_cost")
-    free = facts.input_usd == 0 and facts.output_usd == 0
-    return float(told) if told or (told is not None and free) else None
+    return float(told) if told else None  # a price of 0 means that litellm knows none
 
 
 def storable(text: str) -> str:

@@ -62,7 +62,7 @@ def look_up(library: Any, name: str, provider: Provider, api_base: str | None) -
     try:
         info = library.get_model_info(name, api_base=api_base)
     except Exception:  # litellm raises a plain Exception for a model that it does not know
-        return _local(ModelFacts(name)) if provider.windowed else ModelFacts(name)
+        info = {}
     facts = ModelFacts(
         name,
         window_tokens=info.get("max_input_tokens"),
@@ -95,7 +95,7 @@ def _local(facts: ModelFacts) -> ModelFacts:
 
 
 def _price(usd: float | None, provider: Provider) -> float | None:
-    return usd if usd or provider.free else None
+    return usd or (0.0 if provider.free else None)
 
 
 def _highest(first: float | None, all_of_them: list[float | None]) -> float | None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Literal
 
 
 @dataclass(frozen=True)
@@ -16,11 +17,11 @@ class Provider:
 
     Attributes:
         name: the prefix, as litellm spells it.
-        keys: one of these variables must be set; () when none is needed or when credentials also lie elsewhere (files,
-            the machine's role), where only a call can tell.
+        keys: one of these variables holds the key; () when credentials also lie elsewhere (files, the machine's role),
+            where only a call can tell.
         bases: variables that name a server in place of a model's `api_base`.
         needs_base: it has no server of its own, so that one must be named.
-        keyless_base: a server that is named may be one's own and need no key.
+        key: when it is needed: `always`, `hosted` (a server that is named may be one's own and need none), `never`.
         free: it runs models on one's own machine; a price of 0 is a price.
         windowed: each request says how large a window it needs (`num_ctx`); what does not fit is cut off silently.
         tools_with_schema: one request may offer tools and ask for structured output.
@@ -31,7 +32,7 @@ class Provider:
     keys: tuple[str, ...] = ()
     bases: tuple[str, ...] = ()
     needs_base: bool = False
-    keyless_base: bool = True
+    key: Literal["always", "hosted", "never"] = "hosted"
     free: bool = False
     windowed: bool = False
     tools_with_schema: bool = False
@@ -51,7 +52,7 @@ _PROVIDERS = {
             ("AZURE_API_KEY", "AZURE_AD_TOKEN", "AZURE_CLIENT_SECRET"),
             ("AZURE_API_BASE",),
             needs_base=True,
-            keyless_base=False,
+            key="always",
             tools_with_schema=True,
         ),
         Provider("gemini", ("GEMINI_API_KEY", "GOOGLE_API_KEY"), ("GEMINI_API_BASE",)),
@@ -70,9 +71,17 @@ _PROVIDERS = {
         Provider("xai", ("XAI_API_KEY",)),
         Provider("bedrock"),
         Provider("vertex_ai"),
-        Provider("hosted_vllm", (), ("HOSTED_VLLM_API_BASE",), needs_base=True),
-        Provider("lm_studio", (), ("LM_STUDIO_API_BASE",), needs_base=True, free=True),
-        Provider("ollama_chat", (), ("OLLAMA_API_BASE",), free=True, windowed=True, tool_choice=False),
+        Provider("hosted_vllm", ("HOSTED_VLLM_API_KEY",), ("HOSTED_VLLM_API_BASE",), needs_base=True, key="never"),
+        Provider("lm_studio", ("LM_STUDIO_API_KEY",), ("LM_STUDIO_API_BASE",), True, "never", free=True),
+        Provider(
+            "ollama_chat",
+            ("OLLAMA_API_KEY",),
+            ("OLLAMA_API_BASE",),
+            key="never",
+            free=True,
+            windowed=True,
+            tool_choice=False,
+        ),
     )
 }
 _SAME = {"ollama": "ollama_chat"}
@@ -124,6 +133,12 @@ def qualified(model: str, api_base: str | None) -> str:
 def place(model: str, api_base: str | None) -> str:
     """Return where calls of this model go: models of one place share its limits."""
     return api_base or prefix(model) or model
+
+
+def lacks_key(provider: Provider, has_base: bool, environment: Mapping[str, str]) -> bool:
+    """Whether a key must be set for this provider and none is; `has_base`: a server is named."""
+    needed = provider.key == "always" or (provider.key == "hosted" and not has_base)
+    return needed and bool(provider.keys) and not has_key(provider, environment)
 
 
 def has_key(provider: Provider, environment: Mapping[str, str]) -> bool:

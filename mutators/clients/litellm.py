@@ -194,9 +194,7 @@ def _check(name: str, api_base: str | None) -> None:
     has_base = api_base is not None or providers.has_base(provider, os.environ)
     if provider.needs_base and not has_base:
         raise MutatorError(_no_base(name, provider))
-    if has_base and provider.keyless_base:
-        return
-    if provider.keys and not providers.has_key(provider, os.environ):
+    if providers.lacks_key(provider, has_base, os.environ):
         raise MutatorError(_no_key(name, provider))
 
 

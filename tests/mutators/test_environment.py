@@ -47,6 +47,8 @@ def test_what_providers_need_is_forwarded_and_nothing_else() -> None:
         "AZURE_API_VERSION": "b",
         "AWS_REGION_NAME": "c",
         "OLLAMA_API_BASE": "d",
+        "HF_TOKEN": "e",
+        "FIREWORKS_AI_TOKEN": "f",
         "HOME": "/root",
         "PATH": "/bin",
         "GROQ_API_KEY": "",
@@ -54,6 +56,8 @@ def test_what_providers_need_is_forwarded_and_nothing_else() -> None:
     assert sorted(environment.forwarded(variables)) == [
         "AWS_REGION_NAME",
         "AZURE_API_VERSION",
+        "FIREWORKS_AI_TOKEN",
+        "HF_TOKEN",
         "OLLAMA_API_BASE",
         "OPENAI_API_KEY",
     ]
@@ -71,6 +75,20 @@ def test_what_providers_need_is_forwarded_and_nothing_else() -> None:
         "gsk_abcdefghijklmnopqrst",
         "AIzaabcdefghijklmnopabcdefghijklmnopabc",
         "AKIAABCDEFGHIJKLMNOP",
+        "Anthropic: sk-ant-api03-abcdefghijklmnop-AA",
+        "{'x-api-key': 'abcdefghijklmnop', 'anthropic-version': '2023-06-01'}",
+        "OpenRouter: sk-or-v1-abcdefghijklmnop",
+        "Azure: {'api-key': 'abcdefghijklmnop'}",
+        "api-key: abcdefghijklmnop",
+        "Gemini: x-goog-api-key=abcdefghijklmnop",
+        "headers={b'x-goog-api-key': b'abcdefghijklmnop'}",
+        "POST /v1beta/models/gemini-2.5-pro:generateContent?key=abcdefghijklmnop",
+        'vLLM: {"Authorization": "Bearer abcdefghijklmnop"}',
+        "Authorization: Basic abcdefghijklmnop",
+        "Ollama: 'authorization': 'abcdefghijklmnop'",
+        "AZURE_API_KEY=abcdefghijklmnop",
+        "hf_abcdefghijklmnopqrst",
+        "xai-abcdefghijklmnopqrst",
     ],
 )
 def test_shapes_of_secrets_are_taken_out(text: str) -> None:
@@ -92,3 +110,16 @@ def test_values_of_secret_variables_are_taken_out_wherever_they_stand() -> None:
 def test_ordinary_text_and_short_values_stay() -> None:
     text = "the task-based kernel of line 12 uses 4096 bytes; none left"
     assert environment.redact(text, {"SOME_KEY": "none", "API_KEY": ""}) == text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "export OPENAI_API_KEY=…, or write OPENAI_API_KEY=… into the file .env of this folder",
+        "expected api_key=None",
+        "the key: expression, author: somebody-else",
+        "needs a key for azure: AZURE_API_KEY is not set",
+    ],
+)
+def test_words_about_keys_stay(text: str) -> None:
+    assert environment.redact(text, {}) == text

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -68,21 +67,6 @@ def _no_keys(monkeypatch: pytest.MonkeyPatch) -> None:
         assert provider is not None
         for name in (*provider.keys, *provider.bases):
             monkeypatch.delenv(name, raising=False)
-
-
-@pytest.fixture(scope="module")
-def complete() -> Iterator[Complete]:
-    """Call clients on one event loop, as the worker does, and close litellm's connections at the end."""
-    with asyncio.Runner() as runner:
-        yield lambda client, request: runner.run(client.complete(request))
-        runner.run(_close())
-
-
-async def _close() -> None:
-    import litellm
-
-    closing: Callable[[], Coroutine[Any, Any, None]] = litellm.close_litellm_async_clients
-    await closing()
 
 
 @pytest.fixture
@@ -152,6 +136,20 @@ def test_what_will_not_pass_is_not_tried_again(
     reply = complete(dialect.client(server), REQUEST)
     assert (reply.status, reply.attempts, reply.fatal) == ("error", 1, fatal)
     agree(reply, server)
+
+
+def test_a_key_that_a_provider_quotes_is_taken_out(
+    dialect: Dialect, server: Server, complete: Complete, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    provider = providers.find(dialect.model)
+    assert provider is not None
+    key = "hunter2hunter2hunter2"
+    monkeypatch.setenv(provider.keys[0], key)
+    server.faults.append(Fault("status", 401, message=f"wrong key {key} in x-api-key: {key}"))
+    reply = complete(dialect.client(server), REQUEST)
+    assert "wrong key [redacted]" in reply.error
+    assert "hunter2" not in str(reply)
+    assert key in str(server.requests[0].headers)
 
 
 # --- no answer ----------------------------------------------------------------------------------------------------
