@@ -106,7 +106,7 @@ class Loop:
                 if reason is not None:
                     return reason
             if self._open and all(opened.prompt for opened in self._open.values()):
-                return PROMPTS
+                return reason or PROMPTS
             self._seat_queue()
             self._collect()
         self.observer.event("interrupted", open=len(self._open))

@@ -474,6 +474,19 @@ def test_round_after_round_until_the_budget_is_used_up(tmp_path: Path, box: Path
 
 
 @pytest.mark.long
+def test_a_budget_that_is_used_up_ends_a_run_whoever_has_not_answered(folder: Path, box: Path) -> None:
+    prompts.ask(folder, 8, box)
+    person.answer(box, ["0-0"])
+    prompts.tell(folder, box)
+    result = resume(folder, Silent(), lambda budget: budget.model_copy(update={"minutes": 1e-9}))
+    assert result.reason == "minutes"
+    with Store.read(folder) as store:
+        assert sorted(store.evaluations()) == [0, 1]
+        assert [found.task.id for found in store.open_tasks()] == [1, 2, 3]
+    assert resume(folder, Silent(), lambda budget: budget.model_copy(update={"minutes": None})).reason == "prompts"
+
+
+@pytest.mark.long
 def test_the_page_of_the_documentation_as_it_stands(tmp_path: Path) -> None:
     squares.write(tmp_path)
     # Under the name of the shipped config: a workload that takes milliseconds.
