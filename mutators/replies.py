@@ -20,7 +20,7 @@ MOST_QUOTED = 8000
 _MOST_NOTE = 300
 _MOST_REFUSAL = 160
 _MOST_OBJECTS = 40  # places in a reply where JSON may begin that are tried; prose with more braces holds none
-_WITHHELD = frozenset({"content_filter", "refusal", "safety", "recitation", "blocklist", "prohibited_content", "spii"})
+_WITHHELD = frozenset({"content_filter", "safety", "recitation", "blocklist", "prohibited_content", "spii"})
 """Finish reasons of OpenAI, Anthropic and Google for an answer that a filter took back."""
 _REFUSAL = re.compile(
     r"\s*(?:sorry|i(?:['’]m| am) (?:sorry|unable)|i (?:can['’]t|cannot|won['’]t|will not|must decline))\b",
@@ -32,6 +32,9 @@ def failure(reply: ModelReply) -> str:
     """Say why asking again is of no use; "" where the reply may be read."""
     if reply.status != "ok":
         return f"no reply: {reply.error}"
+    if reply.finish_reason == "refusal":
+        said = fences.line(reply.text, _MOST_REFUSAL)
+        return f"{REFUSED}: {said}" if said else REFUSED
     if reply.finish_reason.lower() in _WITHHELD:
         return f"the provider withheld the answer ({reply.finish_reason})"
     return ""

@@ -98,7 +98,7 @@ def test_a_good_reply_becomes_a_proposal_with_what_was_said_as_its_note(name: st
     [
         (ModelReply("error", error="RateLimitError: too many"), "no reply: RateLimitError: too many"),
         (replied("", "content_filter"), "the provider withheld the answer (content_filter)"),
-        (replied("", "refusal"), "the provider withheld the answer (refusal)"),
+        (replied("I will not.", "refusal"), "the reply is a refusal: I will not."),
     ],
 )
 def test_what_asking_again_does_not_help_ends_the_task(name: str, reply: ModelReply, note: str) -> None:

@@ -27,10 +27,12 @@ def test_a_reply_says_what_is_wrong_with_it(text: str, finish_reason: str, words
     assert replies.lacking(text, finish_reason) == words
 
 
-@pytest.mark.parametrize("reason", ["content_filter", "refusal", "SAFETY", "RECITATION"])
+@pytest.mark.parametrize("reason", ["content_filter", "SAFETY", "RECITATION"])
 def test_a_filter_ends_it(reason: str) -> None:
     assert replies.failure(replied("", reason)) == f"the provider withheld the answer ({reason})"
     assert replies.failure(replied("", "stop")) == ""
+    assert replies.failure(replied("I will not.", "refusal")) == "the reply is a refusal: I will not."
+    assert replies.failure(replied("", "refusal")) == "the reply is a refusal"
     assert replies.failure(ModelReply("error", error="timeout")) == "no reply: timeout"
 
 
