@@ -85,8 +85,9 @@ class History:
 
     @property
     def evaluated(self) -> int:
-        """How many candidates have an evaluation, the initial kernel excluded."""
-        return sum(candidate != 0 for candidate in self.evaluations)
+        """How many candidates were judged, the initial kernel and duplicates excluded: as the budget counts them."""
+        judged = (one for number, one in self.evaluations.items() if number != 0)
+        return sum(one.status is not Status.DUPLICATE for one in judged)
 
     @property
     def prompts(self) -> int:
