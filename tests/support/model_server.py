@@ -118,7 +118,7 @@ class Server(http.server.ThreadingHTTPServer):
     request_queue_size = 512  # hundreds of clients connect at once; the default of 5 makes them wait for seconds
 
     def __init__(self, port: int, reply: Replier, input_usd: float = 0.25e-6, output_usd: float = 2e-6) -> None:
-        super().__init__(("127.0.0.1", port), _Handler)
+        super().__init__(("127.0.0.1", port), Handler)
         self.reply = reply
         self.input_usd, self.output_usd = input_usd, output_usd
         self.requests: list[Recorded] = []
@@ -148,7 +148,9 @@ class Server(http.server.ThreadingHTTPServer):
             return Tally(len(self.requests), len(self.sent), self.unfinished, tokens_in, tokens_out, usd)
 
 
-class _Handler(http.server.BaseHTTPRequestHandler):
+class Handler(http.server.BaseHTTPRequestHandler):
+    """Answers one connection's requests, after the server's faults."""
+
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True  # with Nagle on, every answer takes 40 ms more
     server: Server
