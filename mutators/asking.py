@@ -14,14 +14,12 @@ from typing import Any
 from evo.records import Message, ModelReply, ModelRequest, MutationContext, Proposal, Step
 from mutators import edits, extract, replies
 from mutators.extract import Extracted
-from mutators.fitting import Section, fit, least, room, tokens
+from mutators.fitting import PER_MESSAGE, Section, fit, least, room, tokens
 from mutators.prompts import kernels, rules
 
 MOST_REQUESTS = 2
 """The first, and one more when its reply held no kernel: a model that fails twice seldom succeeds a third time."""
 
-_PER_MESSAGE = 8
-"""Tokens that a provider adds around each message, at most (OpenAI: 3 or 4, and the role)."""
 _QUOTE_SHARE = 4
 """What is quoted back of a useless reply takes at most this part (a quarter) of the room."""
 
@@ -109,7 +107,7 @@ def _request(context: MutationContext, question: Question, after: Sequence[Messa
     schema = question.schema if context.model.schema else None
     whole = room(context.model)
     fixed = tokens(rules.SYSTEM) + sum(tokens(message.content) for message in after)
-    fixed += _PER_MESSAGE * (2 + len(after)) + (tokens(json.dumps(schema)) if schema else 0)
+    fixed += PER_MESSAGE * (2 + len(after)) + (tokens(json.dumps(schema)) if schema else 0)
     text = fit(question.sections, whole - fixed)
     if text is None:
         needed = fixed + least(question.sections)

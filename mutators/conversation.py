@@ -6,6 +6,7 @@ the answers alone, and its request is sent again with the calls and their result
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -20,6 +21,7 @@ from evo.records import (
     ToolRequest,
     Turn,
 )
+from mutators import fitting
 
 
 @dataclass(frozen=True)
@@ -39,7 +41,8 @@ def step(
         operator: is stepped with the model's answers.
         context: all that it may know.
         turns: the model's replies so far, with what the tools said that each of them called.
-        offer: of tools; a model that cannot call functions is offered none.
+        offer: of tools; a model that cannot call functions is offered none. What they say stays in the room that the
+            prompt has left for them: the oldest rounds go first, and then there are no more.
     """
     most = offer.rounds if offer.tools else 0
     answers, rounds = _split(turns, most)
@@ -48,10 +51,30 @@ def step(
     asked = operator.step(context, answers)
     if isinstance(asked, Proposal) or not most:
         return asked
-    heard = tuple(message for turn in rounds for message in _messages(turn))
-    return replace(
-        asked, messages=(*asked.messages, *heard), tools=offer.tools, may_call=len(rounds) < most
-    )  # fmt: skip
+    kept = _within(rounds, fitting.room_for_tools(context.model) - _described(offer.tools))
+    heard = tuple(message for turn in kept for message in _messages(turn))
+    may_call = len(rounds) < most and len(kept) == len(rounds)
+    return replace(asked, messages=(*asked.messages, *heard), tools=offer.tools, may_call=may_call)
+
+
+def _within(rounds: Sequence[Turn], room: int) -> list[Turn]:
+    """Return the latest rounds that fit; a model that has filled the room for them gets no more."""
+    kept: list[Turn] = []
+    for turn in reversed(rounds):
+        room -= sum(_tokens(message) for message in _messages(turn))
+        if room < 0:
+            break
+        kept.insert(0, turn)
+    return kept
+
+
+def _tokens(message: Message) -> int:
+    called = "".join(f"{call.id} {call.name} {call.arguments}" for call in message.calls)
+    return fitting.tokens(f"{message.content} {message.call} {called}") + fitting.PER_MESSAGE
+
+
+def _described(tools: Sequence[Tool]) -> int:
+    return fitting.tokens("".join(f"{tool.name} {tool.description} {json.dumps(tool.parameters)}" for tool in tools))
 
 
 def _split(turns: Sequence[Turn], most: int) -> tuple[tuple[ModelReply, ...], list[Turn]]:

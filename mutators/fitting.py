@@ -19,6 +19,8 @@ DEFAULT_WINDOW = 32_768
 """Tokens of prompt and reply for a model of which nothing is known: what small local models are served with today."""
 DEFAULT_REPLY = 8_192
 """Tokens of a reply where nobody says: a long kernel, and some thinking before it."""
+PER_MESSAGE = 8
+"""Tokens that a provider adds around each message, at most (OpenAI: 3 or 4, and the role)."""
 _REPLY_SHARE = 2
 """A reply keeps at most this part (one half) of the window: some models say that they could fill all of it."""
 _TOOLS_SHARE = 4
@@ -93,9 +95,17 @@ def _thirds(piece: str) -> int:
 
 def room(model: ModelFacts) -> int:
     """Return how many tokens a whole prompt may have: the window without room for the reply and for tools' answers."""
+    return _without_reply(model) - room_for_tools(model)
+
+
+def room_for_tools(model: ModelFacts) -> int:
+    """Return how many tokens tools may take: their descriptions, the calls of a model and what it is answered."""
+    return _without_reply(model) // _TOOLS_SHARE if model.tools else 0
+
+
+def _without_reply(model: ModelFacts) -> int:
     window = model.window_tokens or DEFAULT_WINDOW
-    left = window - min(model.output_tokens or DEFAULT_REPLY, window // _REPLY_SHARE)
-    return left - left // _TOOLS_SHARE if model.tools else left
+    return window - min(model.output_tokens or DEFAULT_REPLY, window // _REPLY_SHARE)
 
 
 def fit(sections: Sequence[Section], limit: int) -> str | None:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from evo.records import (
     Message,
+    ModelFacts,
     ModelReply,
     ModelRequest,
     MutationContext,
@@ -17,7 +18,7 @@ from evo.records import (
     ToolResult,
     Turn,
 )
-from mutators import conversation
+from mutators import conversation, fitting
 from mutators.conversation import Offer
 from tests.support.mutation import context
 
@@ -40,12 +41,15 @@ class Twice:
         return Proposal(" ".join(reply.text for reply in history))
 
 
-def step(*turns: Turn, offer: Offer = OFFER) -> ModelRequest | ToolRequest | Proposal:
-    return conversation.step(Twice(), context(), turns, offer)
+WIDE = ModelFacts("wide", window_tokens=100_000, output_tokens=8_000, tools=True)
 
 
-def request(*turns: Turn, offer: Offer = OFFER) -> ModelRequest:
-    found = step(*turns, offer=offer)
+def step(*turns: Turn, offer: Offer = OFFER, model: ModelFacts = WIDE) -> ModelRequest | ToolRequest | Proposal:
+    return conversation.step(Twice(), replace(context(), model=model), turns, offer)
+
+
+def request(*turns: Turn, offer: Offer = OFFER, model: ModelFacts = WIDE) -> ModelRequest:
+    found = step(*turns, offer=offer, model=model)
     assert isinstance(found, ModelRequest)
     return found
 
@@ -93,3 +97,26 @@ def test_each_request_has_rounds_of_its_own() -> None:
     assert second.may_call
     assert [message.content for message in second.messages] == ["question 1", "let me see", "32 registers"]
     assert step(ANSWER, ANSWERED, ANSWER) == Proposal("the kernel the kernel")
+
+
+def test_rounds_stay_in_the_room_that_the_prompt_has_left_for_them() -> None:
+    model = ModelFacts("narrow", window_tokens=8_192, output_tokens=2_048, tools=True)
+    room = fitting.room_for_tools(model)
+    assert 1000 < room < 2000
+    long = ToolResult("c1", "compile", "32 registers; " * 120)
+    rounds = [Turn(ModelReply("ok", f"round {number}", calls=(CALL,)), (long,)) for number in range(5)]
+    offer = Offer((TOOL,), 9)
+    for number in range(1, 6):
+        asked = request(*rounds[:number], offer=offer, model=model)
+        heard = "".join(message.content for message in asked.messages[1:])
+        assert fitting.tokens(heard) <= room
+        assert f"round {number - 1}" in heard
+        assert asked.may_call == ("round 0" in heard)
+    assert not asked.may_call
+
+
+def test_a_round_that_alone_is_too_large_is_left_out_and_the_model_has_to_answer() -> None:
+    echo = Turn(ModelReply("ok", "", calls=(ToolCall("c1", "compile", "{}" * 200_000),)), ANSWERED.results)
+    asked = request(echo)
+    assert asked.messages == (Message("user", "question 0"),)
+    assert not asked.may_call
