@@ -55,9 +55,8 @@ def _asked(asked: Asked, count: int, out: Path, run: Path) -> Iterator[Renderabl
     for prompt in asked.written:
         yield Text(f"  {out / prompt.name}.prompt.md  {prompt.task.operator} of kernel {prompt.task.parents[0]}")
     yield Text(f"{style.prompts(asked.waiting)} in {run}; {len(asked.written)} in {out} without an answer")
-    if asked.waiting < count:
-        why = "a budget is used up" if asked.spent else "no more can be in flight, or the search is at its end"
-        yield Text(f"fewer than {count}: {why}")
+    if asked.short:
+        yield Text(f"fewer than {count}: {asked.short}")
     if asked.written:
         yield Text(f"write each answer into the .reply.md of the same name, then: evo tell {run} {out}")
     else:

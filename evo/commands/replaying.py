@@ -34,7 +34,8 @@ def replay(name: str, results: Path, *, check: bool, as_json: bool) -> int:
     if as_json:
         output.data({"run": run, "folder": folder, **counts})
         return 0
-    same = f"same lineage: {lineage.tasks} tasks, {lineage.candidates} candidates, champion {lineage.champion}"
+    same = f"same lineage: {_count(lineage.tasks, 'task')}, {_count(lineage.candidates, 'candidate')}, champion "
+    same += str(lineage.champion)
     output.line(same if folder is None else f"{same} → {folder}")
     return 0
 
@@ -60,3 +61,7 @@ def _kept(run: Path, results: Path) -> tuple[Lineage, Path]:
     finally:
         searching.drop_if_empty(folder)
     return lineage, folder
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

@@ -85,7 +85,11 @@ def write(out: Path, run: Path, prompts: Sequence[Prompt]) -> tuple[Prompt, ...]
             write_atomic(file, _page(prompt).encode())
     if prompts or (out / INDEX).exists():
         write_atomic(out / INDEX, _index(out, run, prompts).encode())
-    return tuple(prompt for prompt in prompts if not (out / f"{prompt.name}{_REPLY}").exists())
+    return tuple(prompt for prompt in prompts if not _is_answered(out / f"{prompt.name}{_REPLY}"))
+
+
+def _is_answered(reply: Path) -> bool:
+    return reply.is_file() and reply.stat().st_size > 0
 
 
 def read(folder: Path) -> list[Answer]:
@@ -175,7 +179,7 @@ def _parts(prompt: Prompt) -> Iterator[str]:
     bar = _bar([message.content for message in messages])
     yield f"Prompt {prompt.name}, {_hash(prompt.request)}\n"
     yield (
-        f"Write the answer into the file `{prompt.name}{_REPLY}` beside this one, as UTF-8 text: the whole of it is\n"
+        f"The answer belongs into the file `{prompt.name}{_REPLY}` beside this one, as UTF-8 text: the whole of it is\n"
         "taken as the reply to the conversation below. Answer as the last message asks; nothing else is needed.\n"
     )
     for number, message in enumerate(messages, 1):

@@ -30,12 +30,12 @@ class Asked:
     Attributes:
         written: prompts that are in the folder now, answered ones excluded.
         waiting: how many wait in the run.
-        spent: whether a budget keeps the run from asking for more.
+        short: why there are fewer than wanted; "" where there are not.
     """
 
     written: tuple[Prompt, ...]
     waiting: int
-    spent: bool
+    short: str
 
 
 class Fate(StrEnum):
@@ -91,7 +91,7 @@ def ask(folder: Path, count: int, out: Path) -> Asked:
         desk.fill(count)
         waiting = desk.waiting
         written = prompt_files.write(out, folder, waiting[:count])
-        return Asked(written, len(waiting), desk.spent)
+        return Asked(written, len(waiting), desk.short if len(waiting) < count else "")
 
 
 def tell(folder: Path, answers: Path) -> Told:
@@ -153,7 +153,16 @@ class _Desk:
         return [self._waiting[task] for task in sorted(self._waiting)]
 
     @property
-    def spent(self) -> bool:
+    def short(self) -> str:
+        """Why the run asks for nothing more before it is resumed."""
+        if self._spent():
+            return "a budget is used up"
+        most = self._config.search.in_flight
+        if len(self._store.open_tasks()) >= most:
+            return f"at most {most} tasks are open at once (search.in_flight)"
+        return "the search asks for no more until it has heard what the open tasks came to"
+
+    def _spent(self) -> bool:
         """Whether a budget is used up that the search does not keep itself."""
         budget = self._config.budget
         if budget.minutes is not None and self._store.elapsed_s() >= 60 * budget.minutes:
@@ -164,7 +173,7 @@ class _Desk:
 
     def fill(self, count: int) -> None:
         """Ask for tasks until so many prompts wait; what is no prompt stays open until the run is resumed."""
-        while len(self._waiting) < count and not self.spent and (task := self._search.ask()) is not None:
+        while len(self._waiting) < count and not self._spent() and (task := self._search.ask()) is not None:
             self._store.add_task(task)
             self._tasks[task.id] = task
             self._look_at(task, ())

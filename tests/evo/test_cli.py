@@ -14,7 +14,8 @@ EVO = Path(sys.executable).with_name("evo")
 # The bound is generous, since the tests share their machine; an idle one takes some 0.3 s.
 HELP_S = 1.5
 COMMANDS = (
-    "demo", "run", "resume", "eval", "tune", "check", "init", "show", "verify", "workloads", "mutators", "doctor",
+    "demo", "run", "resume", "ask", "tell", "replay", "eval", "tune", "check", "init", "show", "verify",
+    "workloads", "mutators", "doctor",
 )  # fmt: skip
 LOOKED_AT = {"python", "g++", "sandbox", "cores", "memory", "nvrtc", "gpu", "model", "name", "results"}
 

@@ -155,6 +155,8 @@ def test_asking_twice_changes_nothing_and_no_answer_is_overwritten(folder: Path,
     assert reply.name in before
     assert before == {path.name: path.read_bytes() for path in box.iterdir()}
     assert "1-0" not in [prompt.name for prompt in asked.written]
+    (box / "2-0.reply.md").write_text("")
+    assert [prompt.name for prompt in prompts.ask(folder, 8, box).written] == ["0-0", "2-0", "3-0"]
 
 
 def test_fewer_prompts_are_written_where_fewer_are_wanted(folder: Path, box: Path) -> None:
@@ -190,7 +192,7 @@ def test_where_too_few_prompts_wait_the_search_is_asked_for_more(tmp_path: Path,
 def test_a_budget_that_is_used_up_keeps_the_search_from_asking_for_more(tmp_path: Path, box: Path) -> None:
     folder = begun(tmp_path / "run", config(budget={"evaluations": 6, "minutes": 1e-9}))
     asked = prompts.ask(folder, 3, box)
-    assert (asked.written, asked.waiting, asked.spent) == ((), 0, True)
+    assert (asked.written, asked.waiting, asked.short) == ((), 0, "a budget is used up")
     assert "a budget is used up" in evo("ask", folder, "--out", box).stdout
 
 
@@ -415,7 +417,7 @@ def test_the_commands_say_what_they_did_and_what_comes_next(folder: Path, box: P
     asked = evo("ask", folder, "-n", 20, "--out", box)
     assert asked.exit_code == 0, asked.output
     assert "4 prompts wait for a person" in asked.stdout
-    assert "no more can be in flight" in asked.stdout
+    assert "fewer than 20: at most 4 tasks are open at once" in asked.stdout
     assert f"evo tell {folder} {box}" in asked.stdout
     person.answer(box, ["0-0", "1-0"])
     (box / "2-0.reply.md").write_text("")
