@@ -476,6 +476,21 @@ def test_round_after_round_until_the_budget_is_used_up(tmp_path: Path, box: Path
 
 
 @pytest.mark.long
+def test_a_person_beside_a_model_keeps_it_from_nothing(tmp_path: Path, box: Path) -> None:
+    echo = {"client": str(ROOT / "tests" / "support" / "instant_client.py"), "name": "echo"}
+    both = config(models=({"client": "manual", "name": "ada"}, echo), budget={"evaluations": 20, "minutes": None})
+    assert run(both, workload.load("gemm"), tmp_path, Silent()).reason == "prompts"
+    with Store.read(tmp_path) as store:
+        assert {found.task.model for found in store.open_tasks() if isinstance(found.task, Mutate)} == {0}
+        assert {call.reply.model for call in store.calls()} == {"echo"}
+    assert len(prompts.ask(tmp_path, 8, box).written) == IN_FLIGHT
+    answered = next(iter(replies(tmp_path)))[0]
+    (box / f"{answered}-0.reply.md").write_text("text")
+    told = prompts.tell(tmp_path, box)
+    assert f"task {answered} asks echo, not a person" in why(told, f"{answered}-0.reply.md")
+
+
+@pytest.mark.long
 def test_a_budget_that_is_used_up_ends_a_run_whoever_has_not_answered(folder: Path, box: Path) -> None:
     prompts.ask(folder, 8, box)
     person.answer(box, ["0-0"])
