@@ -20,6 +20,9 @@ MOST_REPLY_BYTES = 4 << 20
 _GENTLER = {"minimal": "low"}
 """Efforts that some models lack, and the nearest that all have which can reason."""
 
+_BILLED = "llm_provider-x-litellm-response-cost"
+"""Where litellm leaves what a provider (OpenRouter) says that it bills."""
+
 
 @dataclass(frozen=True)
 class Wishes:
@@ -166,7 +169,11 @@ def _calls(message: Any) -> Iterator[ToolCall]:
 def _cost(
     response: Any, facts: ModelFacts, tokens_in: int | None, tokens_out: int | None, own_price: bool
 ) -> float | None:
-    """Return the price of a response in USD, or None where tokens or prices are not known."""
+    """Return the price of a response in USD: as billed, else by the user's prices, else by litellm's; or None."""
+    hidden: Mapping[str, Any] = getattr(response, "_hidden_params", None) or {}
+    billed = (hidden.get("additional_headers") or {}).get(_BILLED)
+    if billed is not None:
+        return float(billed)
     if facts.input_usd == 0 and facts.output_usd == 0:
         return 0.0
     if tokens_in is None or tokens_out is None:
@@ -175,7 +182,6 @@ def _cost(
         if facts.input_usd is None or facts.output_usd is None:
             return None
         return tokens_in * facts.input_usd + tokens_out * facts.output_usd
-    hidden: Mapping[str, Any] = getattr(response, "_hidden_params", None) or {}
     told = hidden.get("response_cost")
     return float(told) if told else None  # a price of 0 means that litellm knows none
 

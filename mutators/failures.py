@@ -20,6 +20,8 @@ MOST_ERROR = 2000
 
 _FATAL = frozenset({401, 404})
 """Wrong key, no such model: every further call of this model ends the same way."""
+_GATEWAYS_TIME_OUT = frozenset({408, 504, 524})
+"""Somebody between here and the model has given up; the model may have gone on, and be charged for."""
 _NEVER_SENT = ("ConnectError", "ConnectTimeout", "ClientConnector", "ConnectionRefused", "PoolTimeout")
 _LIBRARYS_OWN = frozenset({"AuthenticationError", "BadRequestError", "NotFoundError", "UnsupportedParamsError"})
 _UNREADABLE = "the answer is no completion of this protocol"
@@ -77,7 +79,7 @@ def failure(error: Exception, timeout_s: float) -> Failure:
 
 
 def _refused(error: Exception, response: Any) -> Failure:
-    """What an HTTP error means: nothing was charged for."""
+    """What an HTTP error means; of all but a few nothing was charged for."""
     status, text = int(response.status_code), _words(error)
     passing = retries.is_passing(status, text)
     headers = {str(name).lower(): str(value) for name, value in response.headers.items()}
@@ -86,6 +88,7 @@ def _refused(error: Exception, response: Any) -> Failure:
         passing,
         wait_s=retries.asked_wait_s(headers, datetime.now(UTC)) if passing else None,
         fatal=status in _FATAL or (status == 429 and not passing),
+        uncertain=status in _GATEWAYS_TIME_OUT,
     )
 
 

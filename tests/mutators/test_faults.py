@@ -120,6 +120,15 @@ def test_a_failing_server_is_tried_again(dialect: Dialect, server: Server, compl
     agree(reply, server)
 
 
+@pytest.mark.parametrize("status", [408, 504, 524])
+def test_a_gateway_that_gave_up_may_have_cost_something(
+    dialect: Dialect, server: Server, complete: Complete, status: int
+) -> None:
+    server.faults.append(Fault("status", status, SOON))
+    reply = complete(dialect.client(server), REQUEST)
+    assert (reply.status, reply.attempts, reply.uncertain) == ("ok", 2, 1)
+
+
 def test_attempts_end(dialect: Dialect, server: Server, complete: Complete) -> None:
     server.faults.extend([Fault("status", 500, SOON)] * 9)
     reply = complete(dialect.client(server, attempts=3), REQUEST)
@@ -325,6 +334,19 @@ def test_a_fallback_of_another_provider_goes_to_its_own_place(
     assert (reply.text, reply.attempts, len(afar.requests)) == ("From afar.", 2, 1)
     # gpt-5-mini's own prices are the user's; the fallback's are litellm's: $3 and $15 for a million tokens
     assert reply.cost_usd == pytest.approx(6 * 3e-6 + afar.tally().output_tokens * 15e-6)
+
+
+# --- money --------------------------------------------------------------------------------------------------------
+
+
+def test_the_price_maps_cost_is_what_the_provider_bills(dialect: Dialect, complete: Complete) -> None:
+    with serve(say("Hello.", reasoning_tokens=500)) as server:
+        client = dialect.client(server, input_usd_per_million=None, output_usd_per_million=None)
+        facts = client.facts()
+        assert facts.input_usd is not None
+        assert facts.output_usd is not None
+        server.input_usd, server.output_usd = facts.input_usd, facts.output_usd
+        agree(complete(client, REQUEST), server)
 
 
 # --- many ---------------------------------------------------------------------------------------------------------

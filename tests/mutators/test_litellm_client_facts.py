@@ -111,6 +111,13 @@ def test_a_reply_of_ones_own_price_costs_that(server: Server, ask: Ask) -> None:
     assert reply.cost_usd == pytest.approx(6 * 10e-6 + 66 * 20e-6)
 
 
+@pytest.mark.parametrize("billed", [0.0, 0.125])
+def test_what_a_provider_says_that_it_bills_comes_first(server: Server, ask: Ask, billed: float) -> None:
+    server.reply = say("Hello.", billed_usd=billed)
+    client = LiteLLM("openrouter/own", None, server.url, input_usd_per_million=10.0, output_usd_per_million=20.0)
+    assert ask(client).cost_usd == billed
+
+
 def test_half_a_price_is_no_price(server: Server, ask: Ask) -> None:
     assert ask(LiteLLM("own", None, server.url, input_usd_per_million=10.0)).cost_usd is None
 

@@ -22,6 +22,7 @@ class Answer:
         usage: whether tokens are told at all.
         calls: (function, arguments) each; arguments that are no JSON are sent as the text that they are.
         refusal: why the model will not answer; "" where it does.
+        billed_usd: the cost that the provider tells, as OpenRouter does.
     """
 
     text: str | None
@@ -30,6 +31,7 @@ class Answer:
     usage: bool = True
     calls: tuple[tuple[str, str], ...] = ()
     refusal: str = ""
+    billed_usd: float | None = None
 
 
 @dataclass(frozen=True)
@@ -131,6 +133,8 @@ def _openai(path: str, body: Mapping[str, Any], answer: Answer, spent: Usage) ->
             "total_tokens": spent.prompt + spent.output,
             "completion_tokens_details": {"reasoning_tokens": spent.reasoning},
         }
+        if answer.billed_usd is not None:
+            document["usage"]["cost"] = answer.billed_usd
     return document
 
 
@@ -250,3 +254,6 @@ OLLAMA_MODEL: Mapping[str, Any] = {
     "capabilities": ["completion", "tools"],
 }
 """What Ollama's /api/show says of a model."""
+
+OLLAMA_TAGS: Mapping[str, Any] = {"models": [{"name": "qwen2.5-coder:latest"}, {"name": "qwen3:8b"}]}
+"""What Ollama's /api/tags says it has."""
