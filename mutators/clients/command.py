@@ -17,6 +17,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from evo.config import Model
 from evo.errors import MutatorError
 from evo.records import Message, ModelFacts, ModelReply, ModelRequest
 from mutators import exchange
@@ -49,13 +50,17 @@ class Command:
         window_tokens: how long a prompt may be; None keeps it short.
     """
 
-    name: str = "gpt-5-mini"
+    name: str
     command: tuple[str, ...] = ()
     timeout_s: float = 300.0
     window_tokens: int | None = None
 
     def check(self) -> None:
-        """Raise `MutatorError` when there is no such program."""
+        """Raise `MutatorError` when there is no such program, or no name for it."""
+        if self.name == Model().name:
+            raise MutatorError(
+                f"the client 'command' needs a 'name', or reports would call the program {self.name}; e.g. name: agent"
+            )
         self._program()
 
     def facts(self) -> ModelFacts:

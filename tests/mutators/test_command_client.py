@@ -176,6 +176,11 @@ def test_without_a_program_the_key_is_named() -> None:
         Command("agent").check()
 
 
+def test_without_a_name_of_its_own_it_would_be_called_by_anothers() -> None:
+    with pytest.raises(MutatorError, match="needs a 'name', or reports would call the program gpt-5-mini"):
+        models.client(Model(client="command", command=("cat",))).check()
+
+
 def test_a_program_of_the_wrong_format_says_so(tmp_path: Path) -> None:
     broken = tmp_path / "broken"
     broken.write_text("neither script nor binary")

@@ -26,7 +26,7 @@ import asyncio, os
 from dataclasses import dataclass
 from pathlib import Path
 from uuid import uuid4
-from evo.records import ModelReply, ModelRequest
+from evo.records import ModelFacts, ModelReply, ModelRequest
 
 class Unpicklable(Exception):
     def __init__(self) -> None:
@@ -37,6 +37,10 @@ class Unpicklable(Exception):
 class Stubborn:
     name: str = "raise"
     def check(self) -> None: ...
+    def facts(self) -> ModelFacts:
+        if self.name == "raise":
+            raise Unpicklable
+        return ModelFacts(self.name, window_tokens=9)
     async def complete(self, request: ModelRequest) -> ModelReply:
         if self.name == "raise":
             raise Unpicklable
@@ -123,6 +127,7 @@ def test_what_is_known_of_each_model_is_told(ray: Any, worker: Any) -> None:
     assert [fact.name for fact in facts] == names
     assert facts[0].input_usd == 0.25e-6
     assert facts[1] == ModelFacts("raise")
+    assert facts[2] == ModelFacts("wait", window_tokens=9)
 
 
 def test_models_of_one_server_share_the_smallest_limit(ray: Any, worker: Any, server: Server) -> None:
