@@ -127,8 +127,8 @@ def _answer(folder: Path, name: str) -> Answer:
 
 def _text(file: Path) -> tuple[str, str]:
     """Return an answer's text, or what is wrong with it."""
-    if not file.is_file():
-        return "", "it is no file"
+    if file.is_symlink() or not file.is_file():  # a link in a folder from elsewhere could show the next prompt any file
+        return "", "it is a link or a folder; put the answer itself there"
     try:
         size = file.stat().st_size
         if size > MOST_ANSWER_BYTES:

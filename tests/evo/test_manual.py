@@ -320,6 +320,14 @@ def test_what_is_no_answer_is_refused_and_its_prompt_waits_on(
     assert replies(folder) == {}
 
 
+def test_a_link_cannot_bring_another_file_into_a_prompt(folder: Path, box: Path, tmp_path: Path) -> None:
+    prompts.ask(folder, 8, box)
+    (tmp_path / "secret").write_text("a key")
+    (box / "0-0.reply.md").symlink_to(tmp_path / "secret")
+    assert "it is a link" in why(prompts.tell(folder, box), "0-0.reply.md")
+    assert replies(folder) == {}
+
+
 def test_what_editors_add_is_taken_away(folder: Path, box: Path) -> None:
     prompts.ask(folder, 8, box)
     (box / "0-0.reply.md").write_bytes(b"\xef\xbb\xbfone\r\ntwo\r\n")

@@ -16,10 +16,10 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner, Result
 
-from evo import cli, workload
+from evo import cli, plugins, workload
 from evo.config import Config
 from evo.errors import RunError, StoreError
-from evo.records import Compare, Outcome, Status
+from evo.records import Compare, Mutate, Outcome, Status
 from evo.report import history, summary
 from evo.runner.observer import Silent
 from evo.runner.replay import replay
@@ -120,6 +120,17 @@ def test_with_tools_between_request_and_answer(tmp_path: Path) -> None:
     played.play(folder, config("tool_client.py", "2"), 60)
     with Store.read(folder) as store:
         assert any(turn.results for task in store.tasks() for turn in store.turns(task.id))
+    replay(folder, again)
+    assert known(again) == known(folder)
+
+
+def test_with_every_operator_that_there_is(tmp_path: Path) -> None:
+    folder, again = tmp_path / "run", tmp_path / "again"
+    again.mkdir()
+    operators = dict.fromkeys(plugins.available(plugins.OPERATORS), 1.0)
+    played.play(folder, config(operators=operators, budget=BUDGET | {"evaluations": 30}), 150)
+    with Store.read(folder) as store:
+        assert {task.operator for task in store.tasks() if isinstance(task, Mutate)} == set(operators)
     replay(folder, again)
     assert known(again) == known(folder)
 
@@ -317,3 +328,29 @@ def test_what_the_runner_itself_recorded(tmp_path: Path, client: str) -> None:
     assert found.candidates == 25
     assert known(again) == known(folder)
     assert known(again)["finale"][0].status is Status.OK
+
+
+@pytest.mark.long
+def test_a_run_that_was_killed_with_calls_in_flight(tmp_path: Path) -> None:
+    folder, again = tmp_path / "run", tmp_path / "again"
+    folder.mkdir()
+    again.mkdir()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "tests.support.run_child", str(folder), "arrival", "30"],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "EVO_TEST_DELAY_MS": "120", "EVO_TEST_MODEL_DELAY_MS": "2000"},
+    )
+    with process:
+        assert process.stdout is not None
+        while process.stdout.readline():
+            with Store.read(folder) as store:
+                if sum(event.kind == "tell" for event in store.events()) >= 6 and store.unsure():
+                    break
+        process.kill()
+    with Store.amend(folder) as store:
+        assert store.unsure()
+        assert store.open_tasks()
+    replay(folder, again)
+    assert known(again) == known(folder)
