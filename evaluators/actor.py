@@ -69,7 +69,11 @@ def screen_task(
     screened = prescreen.screen(source, workload, facts, seed)
     if screened.state == "rejected":
         return screened
-    return replace(screened, code=twins.digest(source, workload, facts, plugin.compile))
+    return replace(
+        screened,
+        code=twins.digest(source, workload, facts, plugin.compile),
+        listing=toolbox.listing(source, device, facts, workload),
+    )
 
 
 def alike_task(

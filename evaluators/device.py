@@ -52,6 +52,7 @@ class Screened:
         seconds: wall time.
         resources: what NVRTC says the kernels use, where it is installed.
         code: what it has in common with every kernel that is the same program; "" where that is not known.
+        listing: its machine code in words, for a GPU; "" where nobody can look.
     """
 
     status: Status
@@ -62,6 +63,7 @@ class Screened:
     seconds: float = 0.0
     resources: dict[str, Resources] = field(default_factory=dict)
     code: str = ""
+    listing: str = ""
 
 
 @dataclass(frozen=True)

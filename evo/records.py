@@ -1019,11 +1019,19 @@ Step = ModelRequest | Proposal
 
 @dataclass(frozen=True)
 class Relative:
-    """A candidate as an operator sees it: its source, and its evaluation freed of hidden cases."""
+    """A candidate as an operator sees it.
+
+    Attributes:
+        id: of the candidate.
+        source: with tuned rules written in.
+        evaluation: freed of hidden cases.
+        listing: its machine code in words; "" where nobody looked, or where the model can look by itself.
+    """
 
     id: int
     source: str
     evaluation: Evaluation | None
+    listing: str = ""
 
 
 @dataclass(frozen=True)

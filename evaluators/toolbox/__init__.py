@@ -45,6 +45,20 @@ def use(
     )
 
 
+def listing(source: str, device_name: str, device: Device, workload: Workload) -> str:
+    """Return what `disassemble` says of a kernel for this GPU; "" on other devices, and where it cannot look.
+
+    Models that cannot call tools are told it beside the kernel.
+    """
+    if not disassembling.is_gpu(device):
+        return ""
+    try:
+        parts = disassembling.answer({}, Task(device_name, device, workload, Relative(0, source, None)))
+    except (Unfit, EvoError):
+        return ""
+    return bounded(parts)
+
+
 _TOO_MANY = f"not answered: at most {MOST_CALLS} calls are answered at once; ask for it again if you still need it"
 
 

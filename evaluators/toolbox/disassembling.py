@@ -19,7 +19,7 @@ from evo import workload as workloads
 from evo.errors import ExpressionError, did_you_mean
 from evo.kernel import Kernel
 from evo.quoting import clean, fence, shorten
-from evo.records import Case, Resources, Status, Workload
+from evo.records import Case, Device, Resources, Status, Workload
 
 MOST_LOOPS = 4
 MOST_INSTRUCTIONS = 20_000
@@ -52,7 +52,7 @@ def answer(arguments: Read, task: Task) -> list[str]:
     if not programs:
         raise Unfit("the workload has no performance case to compile for")
     program = max(programs, key=lambda program: max(_work(task.workload, case) for case in program.cases))
-    arch = task.device.arch if _GPU.fullmatch(task.device.arch) else prescreen.NVRTC_ARCH
+    arch = task.device.arch if is_gpu(task.device) else prescreen.NVRTC_ARCH
     listing = disassembly.listing(request(kernel, program.plan, arch))
     if listing.status is not Status.OK:
         return ["It does not compile:", quoted(listing.message)]
@@ -63,6 +63,11 @@ def answer(arguments: Read, task: Task) -> list[str]:
         others = ", ".join(named(name) for name in wanted[_MOST_KERNELS:])
         parts.append(f"Ask for the others by name: {shorten(others, 300)}.")
     return parts
+
+
+def is_gpu(device: Device) -> bool:
+    """Whether this device runs what is disassembled."""
+    return _GPU.fullmatch(device.arch) is not None
 
 
 def _wanted(kernel: Kernel, name: str | None) -> tuple[str, ...]:

@@ -262,15 +262,16 @@ class Loop:
             if not isinstance(opened.task, Mutate) or opened.unlike or opened.twin is not None:
                 continue
             if opened.screened is not None:
-                self._look_for_twin(opened, opened.screened.code)
+                self._look_for_twin(opened, opened.screened)
             elif self.config.search.order == "fixed":
                 return
 
-    def _look_for_twin(self, opened: Open, code: str) -> None:
+    def _look_for_twin(self, opened: Open, screened: Screened) -> None:
         assert opened.candidate is not None
-        if code:
-            self.store.add_code(opened.candidate.id, code)
-            opened.twin = self.store.find_by_code(code, before=opened.candidate.id)
+        if screened.code or screened.listing:
+            self.store.add_code(opened.candidate.id, screened.code, screened.listing)
+        if screened.code:
+            opened.twin = self.store.find_by_code(screened.code, before=opened.candidate.id)
         if opened.twin is None:
             opened.unlike = True
             self._go_on(opened)

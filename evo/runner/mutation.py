@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from dataclasses import replace
 from hashlib import sha256
 
 from evo import kernel, plugins
@@ -70,7 +71,7 @@ class Mutations:
             seed=(self._seed, task.id, 1),
             workload=self._workload,
             device=self._device,
-            parents=tuple(self._relative(parent) for parent in task.parents),
+            parents=tuple(self._parent(parent, model) for parent in task.parents),
             inspirations=tuple(self._relative(other) for other in task.inspirations),
             tried=tuple(self._attempt(other) for other in task.tried),
             model=model,
@@ -79,6 +80,13 @@ class Mutations:
             return conversation.step(self._operators[task.operator], context, turns, self._offer(model))
         except Exception as error:
             return Proposal(None, f"operator {task.operator} failed: {type(error).__name__}: {error}")
+
+    def _parent(self, candidate: int, model: ModelFacts) -> Relative:
+        """Return a parent; a model that cannot call tools is told beforehand what they would say."""
+        relative = self._relative(candidate)
+        if model.tools or not self._rounds:
+            return relative
+        return replace(relative, listing=self._store.code(candidate)[1])
 
     def parent(self, task: Mutate) -> Relative:
         """Return the kernel that a task changes, as its operator sees it."""

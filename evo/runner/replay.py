@@ -155,6 +155,7 @@ class _Replay:
     def _start(self, outcome: Outcome) -> None:
         initial = self._candidates[0]
         self._expect_same("the initial kernel's hash", initial.hash, candidate_hash(initial.source))
+        self._copy_code(0)
         self._tell_evaluated(outcome, 0)
         self._search.start(outcome)
 
@@ -230,9 +231,13 @@ class _Replay:
             raise self._error(f"{what}, candidate {stored.id}", _difference(stored.source, made.source))
         self._expect_same(f"{what}, candidate {stored.id}", stored, made)
         self._into.add_candidate(made)
-        code = self._source.code(stored.id)
-        if code:
-            self._into.add_code(made.id, code)
+        self._copy_code(made.id)
+
+    def _copy_code(self, candidate: int) -> None:
+        """Copy what the compiler made of a candidate: models are told of it, and no compiler is asked here."""
+        code = self._source.code(candidate)
+        if any(code):
+            self._into.add_code(candidate, *code)
 
     def _expect_no_candidate(self, task: Mutate, step: object, outcome: Outcome, *, asked: bool) -> None:
         what = f"task {task.id} (operator {task.operator})"

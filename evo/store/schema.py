@@ -218,7 +218,8 @@ CREATE TABLE tool_results (
 _CODES = """
 CREATE TABLE codes (
     candidate INTEGER PRIMARY KEY REFERENCES candidates(id),
-    digest TEXT NOT NULL
+    digest TEXT NOT NULL,
+    listing TEXT NOT NULL
 ) STRICT;
 CREATE INDEX codes_digest ON codes(digest);
 """

@@ -213,12 +213,17 @@ class Store:
         with self._database.transaction():
             self._insert_candidate(candidate)
 
-    def add_code(self, candidate: int, digest: str) -> None:
-        """Store what a candidate has in common with every kernel that is the same program; again is no harm."""
+    def add_code(self, candidate: int, digest: str, listing: str) -> None:
+        """Store what a compiler made of a candidate; again is no harm.
+
+        Args:
+            candidate: its id.
+            digest: what it has in common with every kernel that is the same program; "" where that is not known.
+            listing: its machine code in words; "" where nobody looked.
+        """
+        row = {"candidate": candidate, "digest": digest, "listing": listing}
         with self._database.transaction():
-            self._database.execute(
-                "INSERT OR REPLACE INTO codes VALUES (:candidate, :digest)", candidate=candidate, digest=digest
-            )
+            self._database.execute("INSERT OR REPLACE INTO codes VALUES (:candidate, :digest, :listing)", **row)
 
     def add_evaluation(self, evaluation: Evaluation) -> None:
         """Store a candidate's evaluation with its cases and trials."""
@@ -354,10 +359,10 @@ class Store:
         found = self._database.query("SELECT id FROM candidates WHERE hash = :hash", hash=digest)
         return found[0]["id"] if found else None
 
-    def code(self, candidate: int) -> str:
-        """Return the digest of a candidate's code; "" where none is stored."""
-        found = self._database.query("SELECT digest FROM codes WHERE candidate = :id", id=candidate)
-        return str(found[0]["digest"]) if found else ""
+    def code(self, candidate: int) -> tuple[str, str]:
+        """Return digest and listing of a candidate's code, as they were stored; two empty texts where none were."""
+        found = self._database.query("SELECT digest, listing FROM codes WHERE candidate = :id", id=candidate)
+        return (found[0]["digest"], found[0]["listing"]) if found else ("", "")
 
     def find_by_code(self, digest: str, before: int) -> int | None:
         """Return the first candidate with this digest of its code, of those with an id below `before`, or None."""

@@ -53,7 +53,12 @@ def whole(relative: Relative, workload: Workload, title: str) -> tuple[Section, 
     return (
         Section(f"# {title} (#{relative.id})\n\n{fence(source, 'cuda')}", priorities.ESSENTIAL, name),
         Section(full, priorities.VERDICT, f"the verdict on {name}", (short, verdict)),
+        Section(_listing(relative), priorities.LISTING, f"the machine code of {name}", ("",)),
     )
+
+
+def _listing(relative: Relative) -> str:
+    return f"What the compiler made of kernel #{relative.id}:\n\n{relative.listing}" if relative.listing else ""
 
 
 def others(relatives: Sequence[Relative], workload: Workload) -> tuple[Section, ...]:

@@ -488,3 +488,19 @@ def test_occupancy_is_what_the_allocation_units_leave(
 
 def test_a_device_that_tells_no_registers_has_no_occupancy(host: Device) -> None:
     assert occupancy(host, 256, 32, 0) is None
+
+
+# --- beforehand, for models that cannot call ----------------------------------------------------------------------
+
+
+@WITH_NVRTC
+def test_a_kernel_for_a_gpu_has_a_listing(gemm: Workload) -> None:
+    told = toolbox.listing(TILED, "cuda", H200, gemm)
+    assert "for sm_90a" in told
+    assert len(told) <= words.MOST_CHARACTERS
+    assert all(block.closed for block in blocks(told))
+
+
+def test_where_nobody_can_look_there_is_no_listing(gemm: Workload) -> None:
+    assert toolbox.listing(TILED, "host", HostDevice().describe(), gemm) == ""
+    assert toolbox.listing("no kernel", "cuda", H200, gemm) == ""

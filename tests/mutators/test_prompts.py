@@ -38,6 +38,7 @@ from evo.records import (
 from mutators import fitting
 from mutators.fences import blocks, outside
 from mutators.prompts import devices, rules
+from mutators.prompts import kernels as kernel_words
 from mutators.prompts import kernels as shown_kernels
 from mutators.prompts import workloads as described
 from tests.support import golden
@@ -390,3 +391,17 @@ def test_an_architecture_is_told_what_it_has(arch: str, has: str, has_not: str) 
     text = devices.text(dataclasses.replace(GPU, arch=arch, peaks=None))
     assert has in text
     assert has_not not in text
+
+
+def test_the_machine_code_of_a_parent_is_told_where_somebody_looked_and_goes_before_its_verdict() -> None:
+    parent = Relative(1, NAIVE, accepted(1, 1500.0), listing="SASS for sm_90a: 64 FFMA in the loop")
+    told = kernel_words.whole(parent, WORKLOAD, "The kernel")
+    everything = fitting.fit(told, 100_000)
+    assert everything is not None
+    assert "64 FFMA in the loop" in everything
+    shorter = fitting.fit(told, fitting.tokens(everything) - 5)
+    assert shorter is not None
+    assert "left out: the machine code of kernel #1" in shorter
+    assert "64 FFMA" not in shorter
+    without = kernel_words.whole(dataclasses.replace(parent, listing=""), WORKLOAD, "The kernel")
+    assert not any("compiler made" in section.text for section in without)

@@ -129,7 +129,7 @@ class Play:
             number, task.id, proposal.source, digest, task.operator, task.parents, task.island, proposal.note
         )
         self.store.add_candidate(opened.candidate)
-        self.store.add_code(number, f"code {number}")
+        self.store.add_code(number, f"code {number}", f"listing {number}")
 
     def _evaluate(self, opened: Open, made: Candidate) -> None:
         found = self._evaluator.evaluate(made.id, made.source, None)
