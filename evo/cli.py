@@ -355,11 +355,19 @@ def mutators(as_json: Json = False) -> int:
 
 @app.command()
 @guarded
-def doctor(as_json: Json = False) -> int:
-    """Say what this machine has, what it lacks, and how to get it."""
+def doctor(
+    config: Annotated[
+        str | None, typer.Option("--config", help="Say what this config's run lacks: keys, servers, device, workload.")
+    ] = None,
+    set_: Set = None,
+    as_json: Json = False,
+) -> int:
+    """Say what this machine has, what it lacks, and how to get it; with --config, before any money is spent."""
+    if set_ and config is None:
+        raise ConfigError("--set overrides a config: name it with --config")
     from evo.commands import doctor as room
 
-    return room.doctor(as_json=as_json)
+    return room.doctor(config, set_ or (), as_json=as_json)
 
 
 def main() -> None:

@@ -10,13 +10,14 @@ import platform
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
+from evo import config as configs
 from evo import sandbox
-from evo.commands import output
+from evo.commands import output, preflight
+from evo.commands.findings import Finding, State
 from evo.config import Model
 from evo.errors import DeviceError, EvoError, PluginError
 from mutators import environment, models
@@ -29,25 +30,27 @@ if TYPE_CHECKING:
 LACKING = 3
 RAY_BYTES = 2 << 30  # an idle Ray takes some 750 MiB; candidates and compilers need the rest
 
-State = Literal["ok", "optional", "missing"]
-_MARKS = {"ok": "[green]✓[/green]", "optional": "[yellow]–[/yellow]", "missing": "[red]✗[/red]"}
+_MARKS: Mapping[State, str] = {"ok": "[green]✓[/green]", "optional": "[yellow]–[/yellow]", "missing": "[red]✗[/red]"}
 
 
-@dataclass(frozen=True)
-class Finding:
-    """One thing looked at: `missing` stops a search, `optional` only takes something away; `fix` says how to get it."""
+def doctor(source: str | None = None, overrides: Sequence[str] = (), *, as_json: bool) -> int:
+    """Look at everything and say so; return the exit code.
 
-    name: str
-    state: State
-    found: str
-    fix: str = ""
+    Args:
+        source: a config's file or name, whose models, workload and device are looked at in place of the default model.
+        overrides: of the config.
+        as_json: write a JSON document instead of text.
 
-
-def doctor(*, as_json: bool) -> int:
-    """Look at everything and say so; return the exit code."""
+    Raises:
+        ConfigError: the config is wrong.
+    """
     environment.load(Path.cwd())
-    on_gpu = (peaks,) if driver_cuda_version() is not None else ()
-    findings = [look() for look in (*CHECKS, *on_gpu)]
+    if source is None:
+        on_gpu = (peaks,) if driver_cuda_version() is not None else ()
+        findings = [look() for look in (*MACHINE, model, *on_gpu)]
+    else:
+        config = configs.load(source, overrides)
+        findings = [*(look() for look in MACHINE), *preflight.look(config)]
     if as_json:
         output.data(findings)
     else:
@@ -237,9 +240,10 @@ def driver_cuda_version() -> int | None:
     return version.value if driver.cuDriverGetVersion(ctypes.byref(version)) == 0 else None
 
 
-CHECKS: tuple[Callable[[], Finding], ...] = (
-    python, compiler, confinement, cores, memory, nvrtc, gpu, model, name_clash, results,
+MACHINE: tuple[Callable[[], Finding], ...] = (
+    python, compiler, confinement, cores, memory, nvrtc, gpu, name_clash, results,
 )  # fmt: skip
+"""What every search needs."""
 
 
 def _lines(findings: list[Finding]) -> Iterator[RenderableType]:

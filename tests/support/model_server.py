@@ -159,6 +159,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
         """Stay silent: the tests read `requests` instead."""
 
     def do_GET(self) -> None:
+        if self.path == "/api/tags":
+            self._send(200, protocols.OLLAMA_TAGS)
+            return
         self._send(200, {"object": "list", "data": [{"id": "gpt-5-mini", "object": "model"}]})
 
     def do_POST(self) -> None:
