@@ -234,4 +234,4 @@ class _Desk:
         self._look_at(task, self._store.turns(task.id))
 
 
-_FOREIGN = "the prompt beside it is not this run's; name the run that it was written for"
+_FOREIGN = "the prompt beside it is not this run's, or another version wrote it: ask again, into another folder"
