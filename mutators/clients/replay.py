@@ -1,6 +1,7 @@
 """The client `replay`: the replies of a run that has been, by task and step. No key, no network, no new cost.
 
-It reads the files that a run leaves of its calls (`calls/TASK-STEP.json`), never its database.
+For devices whose evaluations repeat to the digit, since prompts quote them; `evo replay` needs no device. It reads the
+files that a run leaves of its calls (`calls/TASK-STEP.json`), never its database.
 """
 
 from __future__ import annotations
@@ -52,7 +53,10 @@ class Replay:
 
 
 def _error(what: str) -> ModelReply:
-    said = f"{what}. A run is replayed with its own config, seed and version; for anything else name a model"
+    said = (
+        f"{what}. Prompts quote what was measured, so that only a run with equal evaluations asks the same; "
+        "`evo replay` derives a whole run anew from what is stored"
+    )
     return ModelReply("error", attempts=0, cost_usd=0.0, error=said, fatal=True)
 
 

@@ -63,7 +63,7 @@ def test_another_request_is_not_answered(run: Path, messages: tuple[Message, ...
     reply = ask(run, replace(REQUEST, messages=messages))
     assert (reply.status, reply.fatal) == ("error", True)
     assert words in reply.error
-    assert "with its own config, seed and version" in reply.error
+    assert "`evo replay` derives a whole run anew" in reply.error
 
 
 @pytest.mark.parametrize("content", ["", "[]", "{}", '{"request": {"messages": []}, "reply": {}}', "\0"])
