@@ -64,7 +64,7 @@ def failure(error: Exception, timeout_s: float) -> Failure:
     answered = next((link for link in chain if type(link).__name__.endswith("HTTPStatusError")), None)
     if answered is not None:
         return _refused(error, answered.response)  # type: ignore[attr-defined]
-    if any(words in type(link).__name__ for link in chain for words in _NEVER_SENT):
+    if any(words in kind.__name__ for link in chain for kind in type(link).__mro__ for words in _NEVER_SENT):
         return Failure(_words(error), passing=True)
     if isinstance(error, TimeoutError) or type(error).__name__ == "Timeout":
         return Failure(
