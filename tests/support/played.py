@@ -69,6 +69,7 @@ class Play:
         if not self.store.events():
             evaluation = self._evaluator.evaluate(0, meta.workload.initial, None)
             outcome = Outcome(-1, 0, evaluation.status, evaluation.ratio, evaluation.descriptors)
+            self.store.add_code(0, "code 0", "listing 0")
             self.store.add_evaluation_and_tell(evaluation, outcome)
         self.store.replay(self.search)
         self._open = {
