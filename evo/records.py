@@ -63,17 +63,18 @@ class Draw:
 
     Attributes:
         kind: `normal` (mean `low`, deviation `high`), `uniform` (`low` ≤ x < `high`), `integers` (`low` ≤ x <
-            `high`), `heavy_tailed` (normal times 10**uniform(low, high)), `one_hot` (one `high` in each row and
+            `high`), `offsets` (whole numbers that never fall, from `low` to `high`: where the rows of a sparse matrix
+            begin), `heavy_tailed` (normal times 10**uniform(low, high)), `one_hot` (one `high` in each row and
             `low` elsewhere, 1 and 0 by default), `constant` (`low` everywhere), `ramp` (low, low + 1, …), `file`
             (the `.npy` named by `file`).
-        low: see `kind`.
-        high: see `kind`.
+        low: see `kind`; a number, or an expression over the case's dims.
+        high: likewise.
         file: name of a `.npy` file of the workload folder, for kind `file`.
     """
 
     kind: str = "normal"
-    low: float = 0.0
-    high: float = 1.0
+    low: float | str = 0.0
+    high: float | str = 1.0
     file: str | None = None
 
 
@@ -138,6 +139,11 @@ class Tolerance:
     atol: float = 0.0
 
 
+PARTS = ("signature", "reference", "kernel", "cases")
+"""What a workload is made of besides its description; each is supplied, derived or generated."""
+GENERATED_REFERENCE = "reference"
+
+
 @dataclass(frozen=True)
 class Workload:
     """A whole workload; carries its files' text, so that workers on other machines need no path.
@@ -160,6 +166,9 @@ class Workload:
         reference_kernel: text of reference.cu, a right kernel that is to be beaten, or None; no model ever sees it.
         certified_floor: no right kernel can do with fewer operations or bytes than `flops` and `bytes_moved` say, so
             that one which is faster than the device's peaks allow is a fraud.
+        generated: parts that a model wrote: `signature`, `reference`, `kernel`, `cases`. A reference among them runs
+            in the sandbox, always.
+        trust: how far the oracle can be trusted, in a sentence or two; "" where nobody has looked into it.
     """
 
     __pydantic_config__ = _JSON_BYTES
@@ -180,6 +189,8 @@ class Workload:
     files: Mapping[str, bytes] = field(default_factory=dict)
     reference_kernel: str | None = None
     certified_floor: bool = False
+    generated: tuple[str, ...] = ()
+    trust: str = ""
 
     def role(self, *roles: Role) -> tuple[Case, ...]:
         """Return the cases of these roles, in the folder's order."""

@@ -95,6 +95,7 @@ def run(
     env: Mapping[str, str] | None = None,
     pass_fds: Sequence[int] = (),
     core: int | None = None,
+    script: bool = False,
 ) -> Completed:
     """Run a program in the sandbox until it ends or its time is up, stdin at its end from the start.
 
@@ -110,6 +111,8 @@ def run(
         env: its whole environment. None is an empty one; with `may_exec` a PATH, and TMPDIR in `folder`.
         pass_fds: open file descriptors that it inherits under the same numbers.
         core: CPU core to pin it to.
+        script: without `may_exec`: it is an interpreter, which may also list the folders that it may read, and to which
+            memory is refused with an error.
 
     Returns:
         How it ended. A program that breaks out of its limits is data, not an exception.
@@ -117,7 +120,8 @@ def run(
     Raises:
         SandboxError: the machine cannot confine it, or it could not be started at all.
     """
-    process = _start(argv, folder, limits, read_only, may_exec, env, pass_fds, core, subprocess.DEVNULL)
+    mode = _mode(may_exec, script)
+    process = _start(argv, folder, limits, read_only, mode, env, pass_fds, core, subprocess.DEVNULL)
     with process:
         try:
             stdout, stderr, timed_out = _collect(process, limits)
@@ -137,6 +141,7 @@ def start(
     env: Mapping[str, str] | None = None,
     pass_fds: Sequence[int] = (),
     core: int | None = None,
+    script: bool = False,
 ) -> subprocess.Popen[bytes]:
     """Start a program in the sandbox and return at once; stdin, stdout and stderr are unbuffered pipes.
 
@@ -147,7 +152,8 @@ def start(
     Raises:
         SandboxError: see `run`.
     """
-    return _start(argv, folder, limits, read_only, may_exec, env, pass_fds, core, subprocess.PIPE)
+    mode = _mode(may_exec, script)
+    return _start(argv, folder, limits, read_only, mode, env, pass_fds, core, subprocess.PIPE)
 
 
 def stop(process: subprocess.Popen[bytes]) -> int:
@@ -159,12 +165,16 @@ def stop(process: subprocess.Popen[bytes]) -> int:
     return process.wait()
 
 
+def _mode(may_exec: bool, script: bool) -> str:
+    return "tools" if may_exec else "script" if script else "program"
+
+
 def _start(
     argv: Sequence[str | Path],
     folder: str | Path,
     limits: Limits,
     read_only: Sequence[str | Path],
-    may_exec: bool,
+    mode: str,
     env: Mapping[str, str] | None,
     pass_fds: Sequence[int],
     core: int | None,
@@ -173,13 +183,13 @@ def _start(
     why_not = available()
     if why_not:
         raise SandboxError(f"cannot confine foreign code on this machine: {why_not}")
-    folder = Path(folder).resolve()
+    folder, may_exec = Path(folder).resolve(), mode == "tools"
     environment = dict(env) if env is not None else {**_TOOL_ENVIRONMENT, "TMPDIR": str(folder)} if may_exec else {}
     error_read, error_write = os.pipe()
     address_space = limits.memory_bytes if may_exec else limits.memory_bytes + _ADDRESS_SPACE_BYTES
     command = [
         _launcher.launcher(),
-        "tools" if may_exec else "program",
+        mode,
         os.getpid(),
         error_write,
         max(1, -int(-limits.cpu_s // 1)),

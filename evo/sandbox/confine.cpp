@@ -7,7 +7,9 @@
 // usage: confine --probe
 //        confine MODE PARENT ERROR_FD CPU_S AS_BYTES DATA_BYTES FILE_BYTES CORE FOLDER N READ_ONLY*N PROGRAM ARGV...
 //
-// MODE `program` may execute PROGRAM once and nothing else, MODE `tools` may start programs of the system's folders.
+// MODE `program` may execute PROGRAM once and nothing else; MODE `script` is the same for an interpreter, which lists the
+// folders that it may read and is told when it may have no more memory; MODE `tools` may start programs of the system's
+// folders.
 // What goes wrong before the foreign program starts is written to ERROR_FD, which exec closes.
 
 #include <elf.h>
@@ -304,23 +306,29 @@ void kill_hostile(Filter& filter) {
 }
 
 // Writable memory is counted by RLIMIT_DATA, except where these flags hide it.
-void bound_memory(Filter& filter, uint64_t data_bytes) {
+void bound_memory(Filter& filter, uint64_t data_bytes, uint32_t verdict) {
     filter.when(SYS_mmap, [&] {
         filter.masked(3, MAP_SHARED | MAP_ANONYMOUS, MAP_SHARED | MAP_ANONYMOUS, refuse(ENOMEM));
         filter.any(3, MAP_GROWSDOWN | MAP_LOCKED, refuse(ENOMEM));
-        // More than everything, at once and writable: no allocator's attempt, and errno would only become a crash.
+        // More than everything, at once and writable: no allocator's attempt, and in a native program errno would only
+        // become a crash.
         filter.masked(2, PROT_WRITE, 0, ALLOW);
-        filter.above(1, data_bytes, KILL);
+        filter.above(1, data_bytes, verdict);
         filter.give(ALLOW);
     });
     filter.always({SYS_mremap}, ALLOW);
 }
 
-void filter_program(uint64_t data_bytes, const char* key) {
+void filter_program(uint64_t data_bytes, const char* key, bool script) {
     Filter filter;
     allow_computing(filter);
     allow_own_process(filter, true);
-    bound_memory(filter, data_bytes);
+    bound_memory(filter, data_bytes, script ? refuse(ENOMEM) : KILL);
+    // How an interpreter finds its modules; Landlock says in which folders.
+    if (script) filter.always({SYS_getdents64, SYS_getcwd, SYS_readlinkat}, ALLOW);
+#if defined(__x86_64__)
+    if (script) filter.always({SYS_readlink}, ALLOW);
+#endif
     // The one exec is known by the address of its path, which is random and gone once exec has succeeded.
     filter.when(SYS_execve, [&] {
         filter.equal(0, (uintptr_t)key, ALLOW);
@@ -445,7 +453,7 @@ uint64_t number(const char* text) { return strtoull(text, nullptr, 10); }
 int main(int argc, char** argv) {
     if (argc == 2 && !strcmp(argv[1], "--probe")) return probe(), 0;
     if (argc < 13) fail("usage: see the head of confine.cpp");
-    bool tools = !strcmp(argv[1], "tools");
+    bool tools = !strcmp(argv[1], "tools"), script = !strcmp(argv[1], "script");
     pid_t parent = number(argv[2]);
     error_fd = number(argv[3]);
     fcntl(error_fd, F_SETFD, FD_CLOEXEC);
@@ -502,7 +510,7 @@ int main(int argc, char** argv) {
     drop_privileges();
     landlock.enforce();
     if (tools) filter_tools();
-    else filter_program(data_bytes, key);
+    else filter_program(data_bytes, key, script);
     execve(key, arguments, environ);
     fail("cannot execute %s: %s", program, strerror(errno));
 }

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -17,8 +18,8 @@ from evo.errors import ExpressionError, WorkloadError, did_you_mean
 from evo.kernel.expression import RESERVED, Expression
 from evo.kernel.header import DEVICE_NAMES
 from evo.marked import Node
-from evo.records import Case, Direction, Draw, Parameter, Role, Tolerance, Workload
-from evo.workload import inputs, kernels
+from evo.records import PARTS, Case, Direction, Draw, Parameter, Role, Tolerance, Workload
+from evo.workload import draws, inputs, kernels
 from evo.workload import sizes as quantities
 
 NAME = "workload.yaml"
@@ -34,13 +35,14 @@ _KEYS = (
     "flops",
     "bytes_moved",
     "certified_floor",
+    "generated",
+    "trust",
 )
 _DTYPES = (
     *("float16", "float32", "float64", "int8", "int16", "int32", "int64"),
     *("uint8", "uint16", "uint32", "uint64"),
 )
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_LABEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 _MAX_CASE_BYTES = 1 << 36
 """64 GiB: buffers of one case beyond that fit no device that this is for; a typing error is likelier."""
 
@@ -54,7 +56,33 @@ def read(folder: Path) -> Workload:
     Raises:
         WorkloadError: file, line, key path, expected, found, nearest name.
     """
-    root = marked.load(_text(folder, NAME), marked.Origin(str(folder / NAME), WorkloadError))
+    origin = marked.Origin(str(folder / NAME), WorkloadError)
+    declared = _declared(marked.load(_text(folder, NAME), origin), folder)
+    whole = replace(
+        declared,
+        reference=_text(folder, "reference.py"),
+        initial=_text(folder, kernels.INITIAL),
+        baseline=_optional(folder, "baseline.py"),
+        reference_kernel=_optional(folder, kernels.REFERENCE),
+    )
+    kernels.check(folder, marked.load(_text(folder, NAME), origin).mapping()["entry"], whole)
+    return whole
+
+
+def declared(text: str, folder: Path) -> Workload:
+    """Read and check the text of a workload.yaml alone: a workload without its reference and kernels.
+
+    Args:
+        text: of the file.
+        folder: where its `.npy` files lie; its name is the workload's.
+
+    Raises:
+        WorkloadError: see `read`.
+    """
+    return _declared(marked.load(text, marked.Origin(NAME, WorkloadError)), folder)
+
+
+def _declared(root: Node, folder: Path) -> Workload:
     keys = root.mapping(_KEYS, required=("description", "entry", "parameters", "cases", "flops", "bytes_moved"))
     parameters = tuple(_parameter(node) for node in keys["parameters"].sequence())
     _unique(keys["parameters"], [p.name for p in parameters], "parameter")
@@ -73,15 +101,14 @@ def read(folder: Path) -> Workload:
         fast_math=keys["fast_math"].boolean() if "fast_math" in keys else False,
         flops=_formula(keys["flops"], dims),
         bytes_moved=_formula(keys["bytes_moved"], dims),
-        reference=_text(folder, "reference.py"),
-        initial=_text(folder, kernels.INITIAL),
-        baseline=_optional(folder, "baseline.py"),
+        reference="",
+        initial="",
         files=_files(folder, parameters, cases),
-        reference_kernel=_optional(folder, kernels.REFERENCE),
         certified_floor=keys["certified_floor"].boolean() if "certified_floor" in keys else False,
+        generated=tuple(item.word(PARTS) for item in keys["generated"].sequence()) if "generated" in keys else (),
+        trust=keys["trust"].text("a sentence") if "trust" in keys else "",
     )
     _check_sizes(keys, workload)
-    kernels.check(folder, keys["entry"], workload)
     return workload
 
 
@@ -140,7 +167,7 @@ def _drawn(node: Node, keys: Mapping[str, Node], direction: Direction) -> Draw:
             raise keys["draw"].fail("no draw for an output", "one", "outputs arrive poisoned")
         return Draw()
     if "draw" in keys:
-        return _draw(keys["draw"], dtype)
+        return draws.read(keys["draw"], dtype)
     if np.dtype(dtype).kind != "f":
         raise node.fail("a key 'draw' for integers", "none", "add 'draw: {kind: integers, low: 0, high: 256}'")
     return Draw()
@@ -167,50 +194,13 @@ def _align(node: Node | None) -> int:
     return align
 
 
-def _draw(node: Node, dtype: str) -> Draw:
-    keys = node.mapping(("kind", "low", "high", "file"), required=("kind",))
-    kind = keys["kind"].word((*inputs.KINDS, "file"), "a kind out of")
-    if np.dtype(dtype).kind != "f" and kind not in inputs.INTEGRAL:
-        raise keys["kind"].fail(f"a kind that gives integers ({', '.join(sorted(inputs.INTEGRAL))})")
-    if kind == "file":
-        return Draw(kind, file=_file_name(node, keys))
-    if "file" in keys:
-        raise keys["file"].fail("no file for this kind", fix="use 'kind: file'")
-    if kind in ("integers", "constant", "ramp") and "low" not in keys:
-        raise node.fail(f"a key 'low' for kind {kind}", "none", "add 'low: 0'")
-    if kind == "integers" and "high" not in keys:
-        raise node.fail("a key 'high' for kind integers", "none", "add 'high: 256' (exclusive)")
-    low = keys["low"].number() if "low" in keys else Draw.low
-    high = keys["high"].number() if "high" in keys else Draw.high
-    if kind in ("uniform", "integers", "heavy_tailed") and low >= high:
-        raise node.fail("low below high", f"low {low:g} and high {high:g}")
-    if kind in ("integers", "constant", "ramp") and np.dtype(dtype).kind != "f":
-        _check_range(node, dtype, low, high - 1 if kind == "integers" else low)
-    return Draw(kind, low, high)
-
-
-def _check_range(node: Node, dtype: str, low: float, high: float) -> None:
-    limits = np.iinfo(dtype)
-    if not (limits.min <= low <= high <= limits.max and low.is_integer() and high.is_integer()):
-        raise node.fail(f"whole numbers that fit {dtype}", f"{low:g} to {high:g}")
-
-
-def _file_name(node: Node, keys: Mapping[str, Node]) -> str:
-    if "file" not in keys:
-        raise node.fail("a key 'file'", "none", "add 'file: NAME.npy'")
-    name = keys["file"].text("the name of a .npy file")
-    if not _LABEL.fullmatch(name) or not name.endswith(".npy"):
-        raise keys["file"].fail("the name of a .npy file beside workload.yaml, without a path")
-    return name
-
-
 # --- cases --------------------------------------------------------------------------------------------------------
 
 
 def _case(node: Node, parameters: tuple[Parameter, ...]) -> Case:
     keys = node.mapping(("name", "role", "dims", "draws"), required=("name", "role", "dims"))
     name = keys["name"].text("a case's name")
-    if not _LABEL.fullmatch(name):
+    if not draws.LABEL.fullmatch(name):
         raise keys["name"].fail("a name of letters, digits, '_', '-' and '.'")
     role = Role(keys["role"].word(tuple(Role)))
     dims = {}
@@ -220,12 +210,12 @@ def _case(node: Node, parameters: tuple[Parameter, ...]) -> Case:
         dims[dim] = value.integer("a whole number")
         if not 0 < dims[dim] < 2**31:
             raise value.fail("a size from 1 to 2147483647")
-    draws = keys["draws"].mapping() if "draws" in keys else {}
+    own = keys["draws"].mapping() if "draws" in keys else {}
     readable = {p.name: p for p in parameters if p.direction in (Direction.IN, Direction.INOUT)}
-    for parameter, draw in draws.items():
+    for parameter, draw in own.items():
         if parameter not in readable:
             raise draw.fail("an input's name", parameter, did_you_mean(parameter, readable))
-    return Case(name, role, dims, {p: _draw(draw, readable[p].dtype) for p, draw in draws.items()})
+    return Case(name, role, dims, {p: draws.read(draw, readable[p].dtype) for p, draw in own.items()})
 
 
 def _check_cases(node: Node, cases: tuple[Case, ...]) -> None:
@@ -324,9 +314,9 @@ def _tolerance(keys: Mapping[str, Node], dims: frozenset[str]) -> Tolerance:
 
 
 def _files(folder: Path, parameters: tuple[Parameter, ...], cases: tuple[Case, ...]) -> dict[str, bytes]:
-    draws = [p.draw for p in parameters] + [draw for case in cases for draw in case.draws.values()]
+    every = [p.draw for p in parameters] + [draw for case in cases for draw in case.draws.values()]
     files = {}
-    for name in sorted({draw.file for draw in draws if draw.file}):
+    for name in sorted({draw.file for draw in every if draw.file}):
         if not (folder / name).is_file():
             near = did_you_mean(name, [path.name for path in folder.glob("*.npy")])
             raise WorkloadError(f"{folder / name}: expected a file that a draw names, found none{near}")
@@ -348,6 +338,8 @@ def _check_sizes(keys: Mapping[str, Node], workload: Workload) -> None:
                 if any(extent < 1 for extent in shape):
                     raise nodes[parameter.name].fail("extents of 1 or more", f"{shape} in case {case.name!r}")
                 total += quantities.nbytes(parameter, case)
+                if parameter.direction in (Direction.IN, Direction.INOUT):
+                    draws.check(nodes[parameter.name], parameter, case)
             quantities.scalars(workload, case)
             for key in ("flops", "bytes_moved"):
                 value = quantities.evaluate(getattr(workload, key), case)

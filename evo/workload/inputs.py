@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from evo.errors import WorkloadError
-from evo.records import Case, Direction, Draw, Parameter, Workload
-from evo.workload.sizes import shape
+from evo.records import Case, Direction, Parameter, Workload
+from evo.workload.sizes import bounds, shape
 
 Array = np.ndarray[Any, np.dtype[Any]]
 _Shape = tuple[int, ...]
@@ -38,7 +38,7 @@ def _draw(workload: Workload, case: Case, parameter: Parameter, seed: int) -> Ar
     labels = (workload.name, case.name, parameter.name)
     rng = np.random.default_rng(np.random.SeedSequence([seed, *map(_stable, labels)]))
     # Drawn in float64 and rounded once, so that every bit of a float32 mantissa is random.
-    values = KINDS[draw.kind](rng, draw, wanted)
+    values = KINDS[draw.kind](rng, *bounds(draw, case), wanted)
     return np.ascontiguousarray(values.astype(np.dtype(parameter.dtype)))
 
 
@@ -47,52 +47,60 @@ def _stable(label: str) -> int:
     return int.from_bytes(hashlib.sha256(label.encode()).digest()[:8], "little")
 
 
-def _normal(rng: np.random.Generator, draw: Draw, wanted: _Shape) -> Array:
-    return rng.normal(draw.low, draw.high, wanted)
+def _normal(rng: np.random.Generator, low: float, high: float, wanted: _Shape) -> Array:
+    return rng.normal(low, high, wanted)
 
 
-def _uniform(rng: np.random.Generator, draw: Draw, wanted: _Shape) -> Array:
-    return rng.uniform(draw.low, draw.high, wanted)
+def _uniform(rng: np.random.Generator, low: float, high: float, wanted: _Shape) -> Array:
+    return rng.uniform(low, high, wanted)
 
 
-def _integers(rng: np.random.Generator, draw: Draw, wanted: _Shape) -> Array:
-    return rng.integers(int(draw.low), int(draw.high), wanted)
+def _integers(rng: np.random.Generator, low: float, high: float, wanted: _Shape) -> Array:
+    return rng.integers(int(low), int(high), wanted)
 
 
-def _heavy_tailed(rng: np.random.Generator, draw: Draw, wanted: _Shape) -> Array:
-    values: Array = rng.normal(size=wanted) * 10.0 ** rng.uniform(draw.low, draw.high, wanted)
-    return values
-
-
-def _one_hot(rng: np.random.Generator, draw: Draw, wanted: _Shape) -> Array:
-    width = wanted[-1]
-    rows = int(np.prod(wanted[:-1], dtype=np.int64))
-    values = np.full((rows, width), draw.low)
-    values[np.arange(rows), rng.integers(0, width, rows)] = draw.high
+def _offsets(rng: np.random.Generator, low: float, high: float, wanted: _Shape) -> Array:
+    count = int(np.prod(wanted, dtype=np.int64))
+    values = np.sort(rng.integers(int(low), int(high) + 1, count))
+    values[:1], values[1:][-1:] = int(low), int(high)
     return values.reshape(wanted)
 
 
-def _constant(rng: np.random.Generator, draw: Draw, wanted: _Shape) -> Array:
-    return np.full(wanted, draw.low)
+def _heavy_tailed(rng: np.random.Generator, low: float, high: float, wanted: _Shape) -> Array:
+    values: Array = rng.normal(size=wanted) * 10.0 ** rng.uniform(low, high, wanted)
+    return values
 
 
-def _ramp(rng: np.random.Generator, draw: Draw, wanted: _Shape) -> Array:
+def _one_hot(rng: np.random.Generator, low: float, high: float, wanted: _Shape) -> Array:
+    width = wanted[-1]
+    rows = int(np.prod(wanted[:-1], dtype=np.int64))
+    values = np.full((rows, width), low)
+    values[np.arange(rows), rng.integers(0, width, rows)] = high
+    return values.reshape(wanted)
+
+
+def _constant(rng: np.random.Generator, low: float, high: float, wanted: _Shape) -> Array:
+    return np.full(wanted, low)
+
+
+def _ramp(rng: np.random.Generator, low: float, high: float, wanted: _Shape) -> Array:
     count = int(np.prod(wanted, dtype=np.int64))
-    return (draw.low + np.arange(count)).reshape(wanted)
+    return (low + np.arange(count)).reshape(wanted)
 
 
-KINDS: dict[str, Callable[[np.random.Generator, Draw, _Shape], Array]] = {
+KINDS: dict[str, Callable[[np.random.Generator, float, float, _Shape], Array]] = {
     "normal": _normal,
     "uniform": _uniform,
     "integers": _integers,
+    "offsets": _offsets,
     "heavy_tailed": _heavy_tailed,
     "one_hot": _one_hot,
     "constant": _constant,
     "ramp": _ramp,
 }
-"""Kind of a `Draw` -> function of (generator, draw, shape). `file` is not drawn."""
+"""Kind of a `Draw` -> function of (generator, low, high, shape). `file` is not drawn."""
 
-INTEGRAL = frozenset({"integers", "one_hot", "constant", "ramp", "file"})
+INTEGRAL = frozenset({"integers", "offsets", "one_hot", "constant", "ramp", "file"})
 """Kinds that can fill an integer buffer."""
 
 

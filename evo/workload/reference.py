@@ -1,24 +1,32 @@
 """What a workload's own `reference.py` says the outputs are, checked before anyone believes it.
 
-`reference.py` is the user's code and runs with the user's rights in this process, as any script they would start
-themselves; a model's text never comes here. Only trust workload folders as you would trust a script.
+A reference that its user wrote runs with the user's rights in this process, as any script they would start themselves:
+only trust workload folders as you would trust a script. One that a model wrote (`Workload.generated`) runs in the
+sandbox, always.
 """
 
 from __future__ import annotations
 
-import traceback
-from collections.abc import Callable, Mapping
+import functools
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import psutil
 
 from evo.errors import WorkloadError, did_you_mean
-from evo.records import Case, Parameter, Workload
+from evo.records import GENERATED_REFERENCE, Case, Parameter, Role, Workload
+from evo.workload import calling, confined
+from evo.workload.calling import Failed
+from evo.workload.confined import Walls
 from evo.workload.inputs import Array
-from evo.workload.sizes import scalars, shape
+from evo.workload.sizes import nbytes, scalars, shape
 
-_FILE = "reference.py"
+_FILE = calling.FILE
+_LEAST_MEMORY_BYTES = 1 << 30
+_MEMORY_SHARE = 32
+"""Copies of a case's buffers that a reference may hold: in float64, with magnitudes, and some temporaries of each."""
 
 
 @dataclass(frozen=True)
@@ -35,21 +43,30 @@ class Expected:
     scale: Mapping[str, Array]
 
 
-def expected(workload: Workload, case: Case, inputs: Mapping[str, Array]) -> Expected:
+def expected(workload: Workload, case: Case, inputs: Mapping[str, Array], walls: Walls | None = None) -> Expected:
     """Run `reference(inputs, dims)` in a fresh namespace and check what it returns.
 
     Args:
         workload: carries the text of reference.py.
         case: gives dims.
         inputs: from `draw_inputs`; the reference gets them read-only, with the scalars added by name.
+        walls: of the sandbox that a generated reference runs in; by default they follow from the largest case.
 
     Raises:
         WorkloadError: it does not run, or returns a wrong name, shape, dtype or scale.
+        SandboxError: it has to be confined, and this machine cannot do it.
     """
-    function = _function(workload)
-    given: dict[str, Any] = {name: _locked(array) for name, array in inputs.items()}
-    given |= {scalar.name: scalar.value for scalar in scalars(workload, case)}
-    returned = _call(workload, case, function, given)
+    values = {scalar.name: scalar.value for scalar in scalars(workload, case)}
+    try:
+        if GENERATED_REFERENCE in workload.generated:
+            returned = confined.call(workload.reference, inputs, values, case.dims, walls or _walls(workload))
+        else:
+            given: dict[str, Any] = {name: _locked(array) for name, array in inputs.items()}
+            returned = calling.call(workload.reference, given | values, case.dims)
+    except Failed as failed:
+        raise _told(workload, case, failed) from failed.__cause__
+    except MemoryError as error:
+        raise _wrong(workload, case, "MemoryError: there is not enough memory for it") from error
     names = [p.name for p in workload.outputs]
     if not isinstance(returned, dict) or sorted(returned) != sorted(names):
         found = sorted(map(str, returned)) if isinstance(returned, dict) else type(returned).__name__
@@ -58,40 +75,23 @@ def expected(workload: Workload, case: Case, inputs: Mapping[str, Array]) -> Exp
     return Expected({name: pair[0] for name, pair in pairs.items()}, {name: pair[1] for name, pair in pairs.items()})
 
 
-def _function(workload: Workload) -> Callable[..., Any]:
-    namespace: dict[str, Any] = {"__name__": "reference", "__file__": _FILE}
-    try:
-        exec(compile(workload.reference, _FILE, "exec"), namespace)
-    except SyntaxError as error:
-        raise WorkloadError(
-            f"{workload.name}/{_FILE}, line {error.lineno}: expected Python, found {error.msg}"
-        ) from None
-    except Exception as error:
-        raise WorkloadError(f"{workload.name}/{_FILE}{_line(error)}: {type(error).__name__}: {error}") from error
-    function = namespace.get("reference")
-    if not callable(function):
-        defined = [name for name, value in namespace.items() if callable(value)]
-        raise WorkloadError(
-            f"{workload.name}/{_FILE}: expected a function reference(inputs, dims), found none"
-            + did_you_mean("reference", defined)
-        )
-    return function  # type: ignore[no-any-return]
+@functools.lru_cache(maxsize=64)
+def _memory_bytes(parameters: tuple[Parameter, ...], dims: tuple[tuple[tuple[str, int], ...], ...]) -> int:
+    whole = max(sum(nbytes(p, Case("", Role.HIDDEN, dict(of))) for p in parameters) for of in dims)
+    return min(max(_LEAST_MEMORY_BYTES, _MEMORY_SHARE * whole), psutil.virtual_memory().total // 2)
 
 
-def _call(workload: Workload, case: Case, function: Callable[..., Any], given: dict[str, Any]) -> Any:
-    try:
-        return function(given, dict(case.dims))
-    except WorkloadError:
-        raise
-    except Exception as error:
-        raise WorkloadError(
-            f"{workload.name}/{_FILE}{_line(error)}, case {case.name!r}: {type(error).__name__}: {error}"
-        ) from error
+def _walls(workload: Workload) -> Walls:
+    """Return the same walls for every case of a workload, so that one child serves them all."""
+    dims = tuple(tuple(sorted(case.dims.items())) for case in workload.cases)
+    return Walls(memory_bytes=_memory_bytes(workload.parameters, dims))
 
 
-def _line(error: BaseException) -> str:
-    lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == _FILE]
-    return f", line {lines[-1]}" if lines else ""
+def _told(workload: Workload, case: Case, failed: Failed) -> WorkloadError:
+    line = f", line {failed.line}" if failed.line else ""
+    on = f", case {case.name!r}" if failed.called else ""
+    near = did_you_mean("reference", failed.defined) if failed.defined else ""
+    return WorkloadError(f"{workload.name}/{_FILE}{line}{on}: {failed.text}{near}")
 
 
 def _locked(array: Array) -> Array:

@@ -11,7 +11,7 @@ import math
 import numpy as np
 
 from evo.kernel.expression import Expression
-from evo.records import Case, Direction, Parameter, Scalar, Workload
+from evo.records import Case, Direction, Draw, Parameter, Scalar, Workload
 
 
 @functools.lru_cache(maxsize=4096)
@@ -27,6 +27,12 @@ def evaluate(text: str, case: Case) -> int:
 def shape(parameter: Parameter, case: Case) -> tuple[int, ...]:
     """Return a buffer's shape, row-major; () for a scalar."""
     return tuple(evaluate(text, case) for text in parameter.shape)
+
+
+def bounds(draw: Draw, case: Case) -> tuple[float, float]:
+    """Return `low` and `high` of a draw as numbers; raises `ExpressionError` naming the case."""
+    low, high = (float(evaluate(of, case)) if isinstance(of, str) else of for of in (draw.low, draw.high))
+    return low, high
 
 
 def nbytes(parameter: Parameter, case: Case) -> int:
