@@ -260,12 +260,15 @@ def say(text: str | None, **more: Any) -> Replier:
 
 
 def echo_kernel(recorded: Recorded) -> Answer:
-    """Answer with the request's first complete kernel and one unused device function, another for each request."""
+    """Answer with the request's last complete kernel and one unused device function, another for each request.
+
+    Kernels that show how headers are written come before those that are to be changed.
+    """
     kernels = [text for _, text in _FENCED.findall(recorded.text) if "__global__" in text and "launch" in text]
     if not kernels:
         return Answer("There is no kernel in the request.")
     number = zlib.crc32(recorded.text.encode())
-    kernel = _VARIANT.sub("", kernels[0])
+    kernel = _VARIANT.sub("", kernels[-1])
     variant = f"__device__ inline unsigned variant() {{ return {number}u; }}\n"
     return Answer(f"The same kernel, marked.\n\n````cuda\n{kernel}{variant}````\n")
 
