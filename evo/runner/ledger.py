@@ -1,11 +1,11 @@
-"""What a run may still spend on models: sets money and tokens aside before a request leaves. No Ray, no clock.
+"""What a run may still spend: sets money and tokens aside before a request leaves. No Ray, no clock.
 
 The store keeps the books; this room knows the budget, and estimates what a request will cost.
 """
 
 from __future__ import annotations
 
-from evo.config import Config
+from evo.config import Budget, Config
 from evo.records import ModelFacts, ModelRequest
 from evo.store import Store
 from evo.store.rows import Sent, Spent
@@ -78,6 +78,21 @@ class Ledger:
             (price_usd(facts, FIRST_INPUT_TOKENS, self._output_tokens) or 0.0 for facts in self.facts), default=0.0
         )
         return limit.cost_usd is None or spent.cost_usd + spent.unsure_usd + dearest <= limit.cost_usd
+
+
+def reached(budget: Budget, elapsed_s: float, champion_ratio: float) -> str | None:
+    """Return which budget of time or aim a run has reached: `minutes`, `target_speedup` or None.
+
+    Args:
+        budget: of the run.
+        elapsed_s: worked on it, in all sittings.
+        champion_ratio: the champion's latency relative to the anchor.
+    """
+    if budget.minutes is not None and elapsed_s >= 60 * budget.minutes:
+        return "minutes"
+    if budget.target_speedup is not None and champion_ratio * budget.target_speedup <= 1:
+        return "target_speedup"
+    return None
 
 
 def price_usd(facts: ModelFacts, input_tokens: int, output_tokens: int) -> float | None:

@@ -30,6 +30,7 @@ from evo.records import (
 from evo.runner import cluster
 from evo.runner.asking import POLL_S, Asking, ToolResults
 from evo.runner.crew import Crew, Seat
+from evo.runner.ledger import reached
 from evo.runner.mutation import candidate_hash
 from evo.runner.observer import Observer
 from evo.runner.opened import Open
@@ -166,17 +167,10 @@ class Loop:
     # --- asking -----------------------------------------------------------------------------------------------
 
     def _exhausted(self) -> str | None:
-        budget = self.config.budget
-        if budget.minutes is not None and self.clock() >= 60 * budget.minutes:
-            return self._drain("minutes")
-        if used_up := self.asking.spent_up(self._open.values()):
-            return self._drain(used_up)
-        if budget.target_speedup is not None and self.search.champion_ratio * budget.target_speedup <= 1:
-            return self._drain("target_speedup")
-        return None
-
-    def _drain(self, reason: str) -> str:
-        self.observer.event("draining", reason=reason, open=len(self._open))
+        reason = reached(self.config.budget, self.clock(), self.search.champion_ratio)
+        reason = reason or self.asking.spent_up(self._open.values())
+        if reason is not None:
+            self.observer.event("draining", reason=reason, open=len(self._open))
         return reason
 
     def _fill(self, *, mutate: bool) -> None:

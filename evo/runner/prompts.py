@@ -15,7 +15,7 @@ from evo.config import traits
 from evo.errors import RunError
 from evo.records import ModelReply, ModelRequest, Mutate, Task, Turn
 from evo.runner import prompt_files
-from evo.runner.ledger import Ledger
+from evo.runner.ledger import Ledger, reached
 from evo.runner.mutation import Mutations
 from evo.runner.prompt_files import Answer, Prompt
 from evo.search import Search
@@ -164,12 +164,8 @@ class _Desk:
 
     def _spent(self) -> bool:
         """Whether a budget is used up that the search does not keep itself."""
-        budget = self._config.budget
-        if budget.minutes is not None and self._store.elapsed_s() >= 60 * budget.minutes:
-            return True
-        if budget.target_speedup is not None and self._search.champion_ratio * budget.target_speedup <= 1:
-            return True
-        return self._ledger.spent_up() is not None
+        elapsed_s, ratio = self._store.elapsed_s(), self._search.champion_ratio
+        return bool(reached(self._config.budget, elapsed_s, ratio) or self._ledger.spent_up())
 
     def fill(self, count: int) -> None:
         """Ask for tasks until so many prompts wait; what is no prompt stays open until the run is resumed."""
