@@ -76,8 +76,17 @@ class _SlowHandler(Handler):
         text = _VARIANT.sub(f"return {number}u; }}", echo_kernel(recorded).text or "")
         answer = Answer(text, reasoning_tokens=2000)
         spent = usage(recorded.protocol, recorded.body, answer)
-        whole = self._send(200, recorded.protocol.completion(recorded.path, recorded.body, answer, spent))
-        self.journal.over(number, spent, whole)
+        document = recorded.protocol.completion(recorded.path, recorded.body, answer, spent)
+        self.journal.over(number, spent, self._sent(json.dumps(document).encode()))
+
+    def _sent(self, data: bytes) -> bool:
+        """Send an answer; false where nobody was there to take it."""
+        try:
+            self._head(200, len(data))
+            self.wfile.write(data)
+        except OSError:
+            return False
+        return True
 
 
 def main() -> None:
