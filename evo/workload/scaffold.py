@@ -19,7 +19,7 @@ from evo.kernel.header import DEVICE_NAMES
 
 REVIEW = "REVIEW"
 
-_TYPES = {
+TYPES = {
     "float": "float32",
     "double": "float64",
     "half": "float16",
@@ -44,6 +44,7 @@ _TYPES = {
     "uint64_t": "uint64",
     "size_t": "uint64",
 }
+"""C type -> NumPy name."""
 _QUALIFIERS = frozenset({"const", "volatile", "*", "__restrict__", "__restrict", "restrict", "&", "[", "]"})
 _SIZES = {"small": 64, "large": 512, "odd": 61, "one": 1}
 """Guessed value of every dim in the guessed cases."""
@@ -87,20 +88,30 @@ def write(source: str, folder: Path, entry: str | None = None) -> Scaffold:
     """
     if folder.exists():
         raise WorkloadError(f"{folder}: expected a new folder, found one that exists; choose another name")
-    header = header_text.raw(source)
-    function = _entry(source, header, entry)
-    found = (_argument(text, index) for index, text in enumerate(function.parameters))
-    own = _workspaces(header)
-    arguments = tuple(argument for argument in found if argument.name not in own)
+    name, arguments = signature(source, entry)
     files = {
-        "workload.yaml": _workload_yaml(function.name, arguments),
+        "workload.yaml": _workload_yaml(name, arguments),
         "reference.py": _reference(arguments),
-        "initial.cu": _initial(source, function.name, arguments),
+        "initial.cu": with_header(source, name, _dims(arguments), _output_shape(arguments)),
     }
     folder.mkdir(parents=True)
     for name, text in files.items():
         (folder / name).write_text(text, encoding="utf-8")
     return Scaffold(folder, tuple(review for name, text in files.items() for review in _reviews(name, text)))
+
+
+def signature(source: str, entry: str | None = None) -> tuple[str, tuple[Argument, ...]]:
+    """Return the name of a kernel's function, and the parameters that the workload has to provide.
+
+    Raises:
+        WorkloadError: no function can be picked.
+        HeaderError: the source has a launch header that cannot be found out.
+    """
+    header = header_text.raw(source)
+    function = _entry(source, header, entry)
+    found = (_argument(text, index) for index, text in enumerate(function.parameters))
+    own = _workspaces(header)
+    return function.name, tuple(argument for argument in found if argument.name not in own)
 
 
 def _reviews(name: str, text: str) -> list[str]:
@@ -138,10 +149,10 @@ def _argument(text: str, index: int) -> Argument:
     words = text.split()
     core = [word for word in words if word not in _QUALIFIERS and not word.isdecimal()]
     # The last word is the name, unless the whole is a type (`int`, `unsigned int`): then it has none.
-    unnamed = " ".join(core) in _TYPES or len(core) < 2
+    unnamed = " ".join(core) in TYPES or len(core) < 2
     kind = " ".join(core if unnamed else core[:-1])
     name = f"arg{index}" if unnamed else core[-1]
-    return Argument(name, kind, _TYPES.get(kind, ""), "*" in words or "[" in words, "const" in words)
+    return Argument(name, kind, TYPES.get(kind, ""), "*" in words or "[" in words, "const" in words)
 
 
 # --- workload.yaml ------------------------------------------------------------------------------------------------
@@ -241,14 +252,27 @@ def _quoted(text: str) -> str:
     return text.replace("\\", "\\\\").replace('"', '\\"')
 
 
-def _initial(source: str, entry: str, arguments: Sequence[Argument]) -> str:
+def _output_shape(arguments: Sequence[Argument]) -> Sequence[str]:
+    shapes = _shapes(arguments)
+    return next((shapes[a.name] for a in arguments if a.pointer and not a.const), _dims(arguments))
+
+
+def with_header(source: str, entry: str, dims: Sequence[str], output: Sequence[str]) -> str:
+    """Return a kernel with a launch header: its own, or a guess of one thread for each element of an output.
+
+    Args:
+        source: of the kernel.
+        entry: its function.
+        dims: of the workload.
+        output: the shape of the output that the grid covers; all dims where it is empty.
+    """
     if header_text.locate(source) is not None:
         return source
-    dims, shapes = _dims(arguments), _shapes(arguments)
-    output = next((shapes[a.name] for a in arguments if a.pointer and not a.const), dims)
+    output = output or dims
     two = len(output) > 1 and re.search(r"threadIdx\s*\.\s*y", source)
     block = '"16, 16"' if two else "256"
-    grid = f'"ceildiv({output[1]}, 16), ceildiv({output[0]}, 16)"' if two else f'"ceildiv({" * ".join(output)}, 256)"'
+    product = " * ".join(extent if extent.isidentifier() else f"({extent})" for extent in output)
+    grid = f'"ceildiv({output[1]}, 16), ceildiv({output[0]}, 16)"' if two else f'"ceildiv({product}, 256)"'
     plain = [f.name for f in lexer.functions(source) if not f.template]
     if len(plain) == 1:
         keys = f"block: {block}\ngrid: {grid}"
