@@ -136,7 +136,7 @@ def _errors(got: Array, expected: Array, allowed: NDArray[np.float64], dtype: st
     with np.errstate(all="ignore"):
         rounded = want.astype(dtype)
         errors = np.abs(got.astype(np.float64) - want) / allowed
-        same = (np.isnan(got) & np.isnan(want)) | (np.isinf(rounded) & (got == rounded))
+        same = (np.isnan(got) & np.isnan(want)) | (np.isinf(rounded) & (got == rounded)) | (got == want)
         infinite = np.isinf(got) | np.isinf(want)
     errors[np.isnan(errors) | infinite] = WORST_ERROR
     errors[same] = 0.0

@@ -325,7 +325,7 @@ def show(
 def verify(
     run: Run,
     case: Annotated[str | None, typer.Option("--case", help="This case alone.")] = None,
-    candidate: Annotated[int | None, typer.Option("--candidate", help="Another kernel than the best.")] = None,
+    candidate: Annotated[int | None, typer.Option("--candidate", help="Instead of the best.")] = None,
     results: Results = DEFAULT_RESULTS,
     as_json: Json = False,
 ) -> int:
@@ -333,6 +333,27 @@ def verify(
     from evo.commands import judging
 
     return judging.verify(run, case, candidate, results, as_json=as_json)
+
+
+@app.command()
+@guarded
+def export(
+    run: Run,
+    as_: Annotated[str, typer.Option("--as", metavar="KIND", help="cpp.")],
+    out: Annotated[Path, typer.Option("--out", help="The new folder.")],
+    candidate: Annotated[int | None, typer.Argument(metavar="[CANDIDATE]", help="Instead of the best.")] = None,
+    case: Annotated[
+        list[str] | None, typer.Option("--case", metavar="NAME", help="With --as cpp: store this case; repeatable.")
+    ] = None,
+    arch: Annotated[str | None, typer.Option("--arch", help="Compile for sm_90a, say; by default for the GPU.")] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace files that are there.")] = False,
+    results: Results = DEFAULT_RESULTS,
+    as_json: Json = False,
+) -> int:
+    """Write a run's kernel as a C++ program that needs no run."""
+    from evo.commands import exporting
+
+    return exporting.export(run, candidate, as_, out, case or (), arch, results, force=force, as_json=as_json)
 
 
 @app.command()

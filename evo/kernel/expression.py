@@ -91,6 +91,16 @@ class Expression:
         return _Evaluation(self, env).value(self._tree)
 
     @property
+    def tree(self) -> tuple[Any, ...]:
+        """The syntax tree, for who translates expressions into another language.
+
+        A node is a tuple that begins with its kind: `("number", value)`, `("name", name, column)`, `("negative", node)`,
+        `("not", node)`, `("and", left, right)`, `("or", left, right)`, `("compare", operators, operands)`,
+        `("binary", operator, left, right, column)`, `("call", function, arguments, column)`.
+        """
+        return self._tree
+
+    @property
     def canonical(self) -> str:
         """The same for two expressions that differ only in spacing and needless parentheses."""
         return _show(self._tree)

@@ -34,6 +34,12 @@ def test_absolute_slack_is_added():
     assert not compare([0.0011], [0.0], atol=0.001).ok
 
 
+def test_a_zero_of_double_precision_is_right_where_no_error_is_allowed():
+    verdict = compare([0.0, 1.0], [0.0, 1.0], dtype="float64")
+    assert (verdict.ok, verdict.error) == (True, 0.0)
+    assert not compare([5e-324, 1.0], [0.0, 1.0], dtype="float64").ok
+
+
 @given(st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=1, max_size=30))
 def test_a_correctly_rounded_result_is_always_right(values):
     want = np.array(values)
