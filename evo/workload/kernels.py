@@ -37,9 +37,9 @@ def check(folder: Path, entry: Node, workload: Workload) -> None:
         WorkloadError: file, line of the header or parameter, expected, found.
     """
     _check_entry(folder / INITIAL, entry, workload)
-    _check_file(folder / INITIAL, workload.initial, workload, _ANY_DEVICE)
+    check_source(folder / INITIAL, workload.initial, workload)
     if workload.reference_kernel is not None:
-        _check_file(folder / REFERENCE, workload.reference_kernel, workload, _LARGE_DEVICE)
+        check_source(folder / REFERENCE, workload.reference_kernel, workload, _LARGE_DEVICE)
 
 
 def _check_entry(path: Path, entry: Node, workload: Workload) -> None:
@@ -48,7 +48,18 @@ def _check_entry(path: Path, entry: Node, workload: Workload) -> None:
         raise entry.fail(f"a __global__ function of {path.name}", workload.entry, did_you_mean(workload.entry, names))
 
 
-def _check_file(path: Path, source: str, workload: Workload, device: Device) -> None:
+def check_source(path: Path, source: str, workload: Workload, device: Device = _ANY_DEVICE) -> None:
+    """Check that a kernel can be launched on every case, and takes the workload's parameters.
+
+    Args:
+        path: of its file, for messages.
+        source: its text.
+        workload: whole but for its kernels.
+        device: whose limits count.
+
+    Raises:
+        WorkloadError: file, line of the header or parameter, expected, found.
+    """
     kernel = _parsed(path, source)
     try:
         for case in workload.cases:
