@@ -152,7 +152,7 @@ def _sizes(shape: Shape) -> Iterator[tuple[str, Dims]]:
 def _wanted(shape: Shape) -> Iterator[tuple[str, Dims]]:
     ranges, tile = shape.ranges, _tile(shape)
     scale = tile / _TILES[0]
-    primes = {r.name: r.nearest(_prime(_PRIMES[i % len(_PRIMES)] * scale)) for i, r in enumerate(ranges)}
+    primes = {r.name: r.nearest(prime) for r, prime in zip(ranges, _primes(len(ranges), scale), strict=True)}
     small = {r.name: r.nearest(_SMALL[i % len(_SMALL)]) for i, r in enumerate(ranges)}
     yield "primes", primes
     yield "one", {r.name: r.nearest(1) for r in ranges}
@@ -170,12 +170,18 @@ def _tile(shape: Shape) -> int:
     return next(fitting, _TILES[-1])
 
 
-def _prime(near: float) -> int:
-    """Return the smallest prime from `near` on, at least 3."""
-    value = max(3, math.ceil(near))
-    while any(value % divisor == 0 for divisor in range(2, math.isqrt(value) + 1)):
-        value += 1
-    return value
+def _primes(count: int, scale: float) -> list[int]:
+    """Return odd primes near the scaled `_PRIMES`, no two alike: a kernel that takes one dim for another shows."""
+    found: list[int] = []
+    for index in range(count):
+        near = _PRIMES[index % len(_PRIMES)] * scale
+        left = (value for value in range(3, _LONG) if value not in found and _is_prime(value))
+        found.append(min((abs(value - near), value) for value in left)[1])
+    return found
+
+
+def _is_prime(value: int) -> bool:
+    return all(value % divisor for divisor in range(2, math.isqrt(value) + 1))
 
 
 def _unused(name: str, names: set[str]) -> str:
