@@ -772,6 +772,7 @@ class Mutate:
         tried: candidate ids of earlier attempts, most telling first: a first parent that failed, children of the first
             parent, then others.
         island: where the child goes.
+        inherited: index of the inherited kernel that this brings in, without any operator; -1 for every other task.
     """
 
     id: int
@@ -781,6 +782,7 @@ class Mutate:
     inspirations: tuple[int, ...] = ()
     tried: tuple[int, ...] = ()
     island: int = 0
+    inherited: int = -1
     kind: Literal["mutate"] = "mutate"
 
 
@@ -796,6 +798,17 @@ class Compare:
 
 
 Task = Mutate | Compare
+
+INHERITED = "inherited"
+"""Stands where the operator's name stands, in tasks and candidates that bring in a kernel of an earlier run."""
+
+
+@dataclass(frozen=True)
+class Inherited:
+    """A kernel of an earlier run that a run begins with; `note` says which kernel of which run it was."""
+
+    source: str
+    note: str
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from evo.config import Budget, Config, Weight
 from evo.errors import ConfigError
 from evo.memory import TRIED, Memory
 from evo.population import Population, by_weight, cell_of, island_count
-from evo.records import Compare, Mutate, Outcome, Task, Traits
+from evo.records import INHERITED, Compare, Mutate, Outcome, Task, Traits
 from evo.repairs import Failure, Repairs
 
 INSPIRATIONS = 2  # kernels shown beside the parent: contrast without drowning the parent in the prompt
@@ -45,19 +45,21 @@ class Search:
         version: of the way tasks follow from outcomes; stored runs replay only with their own.
         champion: id of the fastest kernel that won its comparison; 0, the initial kernel, at the start.
         champion_ratio: its latency relative to the anchor, as first evaluated.
-        evaluated: candidates that have reached screening or an evaluator, the initial kernel excluded.
+        evaluated: candidates that have reached screening or an evaluator; the initial kernel and inherited ones do not
+            count.
         idle: consecutive mutations, up to now, that produced no new candidate.
         population: islands, cells and elites.
     """
 
     version = 2
 
-    def __init__(self, config: Config, traits: Mapping[str, Traits] = TRAITS) -> None:
+    def __init__(self, config: Config, traits: Mapping[str, Traits] = TRAITS, inherited: int = 0) -> None:
         """Prepare a search; `start` must come before the first `ask`.
 
         Args:
             config: seed, operators, models, search and budget are read.
             traits: of the operators, by name.
+            inherited: how many kernels of an earlier run come first, beside the budget.
 
         Raises:
             ConfigError: no operator can run.
@@ -74,6 +76,7 @@ class Search:
         self._challenger_ratio = math.inf  # of the comparison in flight
         self._comparisons = 0
         self._next = 0
+        self._inherited, self._to_inherit = 0, inherited
         self._open: dict[int, Task] = {}  # asked, not yet applied; in the order of their ids
         self._told: dict[int, Outcome] = {}  # told, waiting for their turn (fixed order only)
         self._memory = Memory(0, math.inf, ())
@@ -107,7 +110,7 @@ class Search:
         """Return the next task, or None: nothing to ask until more is told, or ever (see `finished`)."""
         if not self._askable():
             return None
-        task = self._compare() if self._may_compare() else self._mutate()
+        task = self._task()
         self._open[task.id] = task
         self._next += 1
         self._apply_told()
@@ -136,7 +139,7 @@ class Search:
     @property
     def finished(self) -> str | None:
         """The budget that ended the search, `evaluations` or `idle`; None while it can go on or tasks are open."""
-        if self._open or self._waiting or not self.population.islands:
+        if self._open or self._waiting or self._may_inherit() or not self.population.islands:
             return None
         if self.evaluated >= self._config.budget.evaluations:
             return "evaluations"
@@ -149,7 +152,8 @@ class Search:
 
     def digest(self) -> str:
         """Return a hash of the whole state: equal digests ask equal tasks for ever after."""
-        scalars = [self.champion, self.champion_ratio, self.evaluated, self.idle, self._next, self._comparisons]
+        scalars = [self.champion, self.champion_ratio, self.evaluated, self.idle, self._next, self._comparisons,
+                   self._inherited]  # fmt: skip
         told = [(replace(outcome, descriptors={}), sorted(outcome.descriptors.items()))
                 for _, outcome in sorted(self._told.items())]  # fmt: skip
         state = [scalars, self._waiting, self._challenger_ratio, [repr(task) for task in self._open.values()]]
@@ -162,21 +166,35 @@ class Search:
     def _askable(self) -> bool:
         if not self.population.islands or len(self._open) >= self._config.search.in_flight:
             return False
-        return self._may_compare() or self._may_mutate()
+        return self._may_compare() or self._may_inherit() or self._may_mutate()
+
+    def _task(self) -> Task:
+        if self._may_compare():
+            return self._compare()
+        return self._inherit() if self._may_inherit() else self._mutate()
 
     def _may_compare(self) -> bool:
         return bool(self._waiting) and not any(isinstance(task, Compare) for task in self._open.values())
 
+    def _may_inherit(self) -> bool:
+        return self._inherited < self._to_inherit
+
     def _may_mutate(self) -> bool:
         if self.idle >= self._config.budget.idle:
             return False
-        promised = sum(isinstance(task, Mutate) for task in self._open.values())
+        promised = sum(isinstance(task, Mutate) and task.inherited < 0 for task in self._open.values())
         return self.evaluated + promised < self._config.budget.evaluations
 
     def _compare(self) -> Compare:
         self._challenger_ratio, challenger = self._waiting.pop(0)
         self._comparisons += 1
         return Compare(self._next, challenger, self.champion, self._comparisons)
+
+    def _inherit(self) -> Mutate:
+        """Ask for the next inherited kernel; they are spread over the islands in turn, the best on the first."""
+        number, island = self._inherited, self._inherited % len(self.population.islands)
+        self._inherited += 1
+        return Mutate(self._next, INHERITED, -1, (), island=island, inherited=number)
 
     def _mutate(self) -> Mutate:
         rng = np.random.default_rng((self._config.seed, self._next))
@@ -262,8 +280,18 @@ class Search:
     def _apply(self, task: Task, outcome: Outcome) -> None:
         if isinstance(task, Compare):
             self._settle(task, outcome)
+        elif task.inherited >= 0:
+            self._receive(task, outcome)
         else:
             self._take(task, outcome, self._repairing.pop(task.id, None))
+
+    def _receive(self, task: Mutate, outcome: Outcome) -> None:
+        """Take in an inherited kernel; it costs no budget, and no operator is credited with it."""
+        if outcome.candidate is None or not outcome.evaluated:
+            return
+        self._memory.add(outcome.candidate, (), task.island, outcome.score, cell_of(outcome.descriptors))
+        if outcome.score is not None:
+            self._admit(task.island, outcome.candidate, outcome.score, outcome)
 
     def _take(self, task: Mutate, outcome: Outcome, repaired: Failure | None) -> None:
         self._charge(task, outcome)

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from evo.records import Candidate, Comparison, Evaluation, Mutate, Status
+from evo.records import INHERITED, Candidate, Comparison, Evaluation, Mutate, Status
 from evo.store import Store
 from evo.store.rows import Call, Event, Meta, Sent, Spent
 
@@ -85,8 +85,12 @@ class History:
 
     @property
     def evaluated(self) -> int:
-        """How many candidates were judged, the initial kernel and duplicates excluded: as the budget counts them."""
-        judged = (one for number, one in self.evaluations.items() if number != 0)
+        """How many candidates were judged, as the budget counts them.
+
+        The initial kernel, inherited ones and duplicates do not count.
+        """
+        made = (number for number, one in self.candidates.items() if number != 0 and one.operator != INHERITED)
+        judged = (self.evaluations[number] for number in made if number in self.evaluations)
         return sum(one.status is not Status.DUPLICATE for one in judged)
 
     @property

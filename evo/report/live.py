@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from evo.records import Compare, Evaluation, Status, to_json
+from evo.records import INHERITED, Compare, Evaluation, Status, to_json
 from evo.report import style
 from evo.report.history import History
 from evo.report.summary import CPU_IS_NOT_GPU
@@ -119,7 +119,7 @@ class Progress:
 
     def _take_evaluated(self, candidate: Any, evaluation: Evaluation) -> str:
         self.open.discard(candidate.task)
-        self.evaluated += 1
+        self.evaluated += candidate.operator != INHERITED
         self.counts[str(evaluation.status)] += 1
         line = f"kernel {candidate.id} ({candidate.operator}): {_verdict(evaluation)}"
         if evaluation.ratio and self._first_ratio:

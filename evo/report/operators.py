@@ -120,7 +120,8 @@ def _steps(history: History) -> Iterator[tuple[Mutate, Outcome, float, bool]]:
             memory = Memory(islands, outcome.ratio, cell_of(outcome.descriptors))
         elif isinstance(event.task, Mutate) and memory is not None:
             task = event.task
-            yield task, outcome, memory.bar(task.parents), memory.cell(task.parents[0]) is None
+            if task.inherited < 0:
+                yield task, outcome, memory.bar(task.parents), memory.cell(task.parents[0]) is None
             if outcome.candidate is not None and outcome.evaluated:
                 cell = cell_of(outcome.descriptors)
                 memory.add(outcome.candidate, task.parents, task.island, outcome.score, cell)

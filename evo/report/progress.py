@@ -19,7 +19,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Point:
-    """One evaluated candidate: the `position`-th, how many times faster than the first (None: failed)."""
+    """One evaluated candidate: the `position`-th, how many times faster than the first (None: failed).
+
+    Inherited ones have no place among those that the budget counts; theirs is 0.
+    """
 
     position: int
     candidate: int
@@ -66,9 +69,10 @@ def trace(history: History) -> tuple[list[Point], list[Crown]]:
         if candidate is None or status in (Status.NO_PROPOSAL, Status.DUPLICATE):
             continue
         if isinstance(event.task, Mutate):
-            position += 1
+            counted = event.task.inherited < 0
+            position += counted
             operator = history.candidates[candidate].operator
-            points.append(Point(position, candidate, operator, status, history.factor(candidate)))
+            points.append(Point(position if counted else 0, candidate, operator, status, history.factor(candidate)))
         if isinstance(event.task, Compare) and event.outcome.promoted:
             crowns.append(Crown(position, candidate, history.factor(candidate) or math.nan))
     return points, crowns

@@ -32,6 +32,8 @@ def run(history: History) -> Iterator[RenderableType]:
     budget = meta.config.budget.evaluations
     yield f"{history.evaluated} of {budget} evaluations, {history.elapsed_s:.0f} s, {money.words(money.cost(history))}"
     yield _counts(history)
+    if meta.inherited:
+        yield f"begun with {len(meta.inherited)} kernels of an earlier run"
     if 0 not in history.evaluations:
         yield "The initial kernel has no verdict yet."
         return
@@ -93,7 +95,8 @@ def islands(history: History) -> list[list[dict[str, Any]]]:
     from evo import config
 
     names = history.meta.config.used_operators
-    search = Search(history.meta.config, {name: config.traits(name) for name in names})
+    known = {name: config.traits(name) for name in names}
+    search = Search(history.meta.config, known, len(history.meta.inherited))
     for event in history.events:
         if event.kind == "ask":
             search.ask()

@@ -50,6 +50,7 @@ class Mutations:
             name: plugins.resolve(plugins.OPERATORS, name)() for name in config.used_operators
         }
         self._rounds = config.tools.rounds
+        self._inherited = store.meta().inherited
         self._profiled = config.profile != "none"
         self._relative = functools.lru_cache(_RECENT)(self._load_relative)
         self._attempt = functools.lru_cache(_RECENT)(self._load_attempt)
@@ -59,11 +60,16 @@ class Mutations:
     ) -> ModelRequest | ToolRequest | Proposal:
         """Return what comes next for a task; an operator that fails proposes nothing and says why.
 
+        A task that brings in an inherited kernel has no operator: the kernel itself is the proposal.
+
         Args:
             task: as asked.
             turns: replies of the model so far, with what tools said.
             facts: of the config's models, in order.
         """
+        if task.inherited >= 0:
+            one = self._inherited[task.inherited]
+            return Proposal(one.source, one.note)
         model = facts[task.model] if task.model >= 0 else ModelFacts()
         context = MutationContext(
             task=task,

@@ -137,7 +137,8 @@ class _Desk:
                 f"evo resume {store.folder}"
             )
         self._store, self._config = store, meta.config
-        self._search = Search(meta.config, {name: traits(name) for name in meta.config.operators})
+        known = {name: traits(name) for name in meta.config.operators}
+        self._search = Search(meta.config, known, len(meta.inherited))
         store.replay(self._search)
         self._ledger = Ledger(store, meta.config)
         self._mutations = Mutations(store, meta.config, meta.workload, meta.device)

@@ -75,6 +75,7 @@ def replay(run: Path, folder: Path) -> Lineage:
             initial=source.candidate(0),
             search_version=meta.search_version,
             versions=meta.versions,
+            inherited=meta.inherited,
         ) as into:
             lineage = _Replay(source, into).all()
             _copy_ending(source, into)
@@ -104,7 +105,8 @@ class _Replay:
     def __init__(self, source: Store, into: Store) -> None:
         meta = source.meta()
         self._source, self._into, self._config = source, into, meta.config
-        self._search = Search(meta.config, {name: traits(name) for name in meta.config.operators})
+        known = {name: traits(name) for name in meta.config.operators}
+        self._search = Search(meta.config, known, len(meta.inherited))
         self._mutations = Mutations(into, meta.config, meta.workload, meta.device)
         self._facts = meta.models or tuple(ModelFacts() for _ in meta.config.models)
         self._budgets = deque(source.budgets()[1:])

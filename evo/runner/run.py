@@ -20,7 +20,7 @@ from evo.bandit import switched_on
 from evo.config import Budget, Config, arms, idle_profile, traits
 from evo.errors import ConfigError, WorkloadError
 from evo.population import island_count
-from evo.records import BASELINE_ID, REFERENCE_ID, Candidate, Comparison, Device, Status, Workload
+from evo.records import BASELINE_ID, REFERENCE_ID, Candidate, Comparison, Device, Inherited, Status, Workload
 from evo.runner import cluster, devices
 from evo.runner.asking import Asking
 from evo.runner.crew import Crew
@@ -59,7 +59,9 @@ class Result:
     finale: Comparison | None
 
 
-def run(config: Config, workload: Workload, folder: Path, observer: Observer) -> Result:
+def run(
+    config: Config, workload: Workload, folder: Path, observer: Observer, inherited: tuple[Inherited, ...] = ()
+) -> Result:
     """Search from the beginning.
 
     Args:
@@ -67,6 +69,7 @@ def run(config: Config, workload: Workload, folder: Path, observer: Observer) ->
         workload: whole.
         folder: exists and holds no run yet.
         observer: hears of everything.
+        inherited: kernels of an earlier run that are judged first, best first.
 
     Raises:
         ConfigError: a profile is asked for, and `device: auto` turns out to be none that can be profiled.
@@ -91,6 +94,7 @@ def run(config: Config, workload: Workload, folder: Path, observer: Observer) ->
         initial=initial,
         search_version=Search.version,
         versions=_versions(),
+        inherited=inherited,
     ) as store:
         return _sit(store, config, workload, device, observer)
 
@@ -141,7 +145,8 @@ def _resolved(config: Config, device: str) -> Config:
 def _sit(store: Store, config: Config, workload: Workload, device: Device, observer: Observer) -> Result:
     """One sitting: from Ray's start to its end."""
     observer.event("started", folder=store.folder, workload=workload, device=device, config=config)
-    search = Search(config, {name: traits(name) for name in config.operators})
+    inherited = len(store.meta().inherited)
+    search = Search(config, {name: traits(name) for name in config.operators}, inherited)
     store.replay(search)
     core = devices.timing_core(config.device)
     setup = Setup(workload, config.timing, config.tuning, config.seed, workload.initial, core, config.profile)

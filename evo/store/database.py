@@ -84,17 +84,24 @@ class Database:
         Raises:
             StoreError: it is damaged, or of another version.
         """
-        # Without the right to write beside it SQLite cannot share a WAL database; at rest it need not.
-        at_rest = not path.with_name(f"{path.name}-wal").exists() and not os.access(path.parent, os.W_OK)
-        uri = f"{path.resolve().as_uri()}?mode=ro{'&immutable=1' if at_rest else ''}"
         with _explained(path), ExitStack() as undo:
-            connection = sqlite3.connect(uri, uri=True, timeout=BUSY_TIMEOUT_S)
+            connection = _connect_reading(path)
             undo.callback(connection.close)
             database = cls(path, connection, lock=None)
             if database._migrations().pending(database._sqlite):
                 raise StoreError(f"{path}: of an older version; resume the run once, which brings it up to date")
             undo.pop_all()
         return database
+
+    @staticmethod
+    def copy(path: Path, target: Path) -> None:
+        """Copy a database, of whatever version, into a new file, beside a writer or not.
+
+        Raises:
+            StoreError: it is damaged, or the copy cannot be written.
+        """
+        with _explained(path), closing(_connect_reading(path)) as source, closing(sqlite3.connect(target)) as copy:
+            source.backup(copy)
 
     def _migrations(self) -> sqlite_utils.Migrations:
         migrations = sqlite_utils.Migrations("evo")
@@ -151,6 +158,13 @@ class Database:
         self._sqlite.close()
         if self._lock is not None:
             self._lock.release()
+
+
+def _connect_reading(path: Path) -> sqlite3.Connection:
+    # Without the right to write beside it SQLite cannot share a WAL database; at rest it need not.
+    at_rest = not path.with_name(f"{path.name}-wal").exists() and not os.access(path.parent, os.W_OK)
+    uri = f"{path.resolve().as_uri()}?mode=ro{'&immutable=1' if at_rest else ''}"
+    return sqlite3.connect(uri, uri=True, timeout=BUSY_TIMEOUT_S)
 
 
 def _remove(folder: Path) -> None:

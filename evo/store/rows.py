@@ -17,6 +17,7 @@ from evo.records import (
     Device,
     Evaluation,
     Finding,
+    Inherited,
     Latency,
     ModelFacts,
     ModelReply,
@@ -57,6 +58,7 @@ class Meta:
         reference_finale: the champion beside reference.cu, measured when the search had ended.
         baseline_finale: the champion beside baseline.py, measured when the search had ended.
         models: what is known of the config's models, in order; None until somebody has asked.
+        inherited: kernels of an earlier run that this one began with, best first.
     """
 
     config: Config
@@ -71,6 +73,7 @@ class Meta:
     reference_finale: Comparison | None = None
     baseline_finale: Comparison | None = None
     models: tuple[ModelFacts, ...] | None = None
+    inherited: tuple[Inherited, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -178,6 +181,7 @@ def meta_row(meta: Meta) -> Row:
         "seed": meta.config.seed,
         "versions": json.dumps(dict(meta.versions)),
         "search_version": meta.search_version,
+        "inherited": to_json(meta.inherited),
     }
 
 
@@ -196,10 +200,12 @@ def to_meta(row: Row) -> Meta:
         reference_finale=_optional(Comparison, row["reference_finale"]),
         baseline_finale=_optional(Comparison, row["baseline_finale"]),
         models=_optional(_FACTS, row["models"]),
+        inherited=_optional(_INHERITED, row["inherited"]) or (),
     )
 
 
 _FACTS = tuple[ModelFacts, ...]
+_INHERITED = tuple[Inherited, ...]
 
 
 def _optional(kind: type[R], text: str | None) -> R | None:

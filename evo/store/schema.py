@@ -224,6 +224,10 @@ CREATE TABLE codes (
 CREATE INDEX codes_digest ON codes(digest);
 """
 
+_INHERITED = """
+ALTER TABLE runs ADD COLUMN inherited TEXT;
+"""
+
 MIGRATIONS: tuple[tuple[str, str], ...] = (
     ("001_first", _FIRST),
     ("002_reference", _REFERENCE),
@@ -233,6 +237,7 @@ MIGRATIONS: tuple[tuple[str, str], ...] = (
     ("006_budgets", _BUDGETS),
     ("007_ledger", _LEDGER),
     ("008_codes", _CODES),
+    ("010_inherited", _INHERITED),
 )
 """(name, SQL script) in the order of application."""
 

@@ -19,6 +19,7 @@ from evo.records import (
     Comparison,
     Device,
     Evaluation,
+    Inherited,
     ModelFacts,
     ModelReply,
     ModelRequest,
@@ -86,6 +87,7 @@ class Store:
         initial: Candidate,
         search_version: int,
         versions: Mapping[str, str],
+        inherited: tuple[Inherited, ...] = (),
     ) -> Store:
         """Begin a run's database in `folder` and lock it.
 
@@ -97,6 +99,7 @@ class Store:
             initial: the initial kernel, candidate 0, whose task is -1.
             search_version: `Search.version` of the search that will ask.
             versions: distribution name -> version.
+            inherited: kernels of an earlier run to begin with, best first.
 
         Raises:
             StoreError: a run is there already, or it cannot be stored; then nothing of it is left.
@@ -104,7 +107,7 @@ class Store:
         if (folder / FILE).exists():
             raise StoreError(f"{folder / FILE}: expected no database, found one; resume it, or use a new folder")
         store = cls(folder, Database.writing(folder))
-        meta = Meta(config, workload, device, versions, search_version, created_at=0.0)
+        meta = Meta(config, workload, device, versions, search_version, created_at=0.0, inherited=inherited)
         try:
             with store._database.transaction():
                 store._database.insert("runs", rows.meta_row(meta))
@@ -146,6 +149,17 @@ class Store:
         """
         _expect_database(folder)
         Database.writing(folder).close()
+
+    @staticmethod
+    def copy(folder: Path, into: Path) -> None:
+        """Copy a run's database into an empty folder, up to the present schema; the run itself is only read.
+
+        Raises:
+            StoreError: there is none, or it is damaged or of a newer version.
+        """
+        _expect_database(folder)
+        Database.copy(folder / FILE, into / FILE)
+        Store.upgrade(into)
 
     @classmethod
     def read(cls, folder: Path) -> Store:
@@ -500,7 +514,7 @@ class Store:
         wrote = meta.versions.get("kernel-evo", "another version")
         return StoreError(
             f"{self.folder}: written by another search version: {what}. Go on with kernel-evo {wrote}, which wrote "
-            "it, or start a new run whose initial kernel is this run's best.cu"
+            f"it, or begin a new run with its best kernels: evo run --from {self.folder}"
         )
 
 

@@ -70,6 +70,7 @@ class AnySearch(RuleBasedStateMachine):
         seed=st.integers(0, 3),
         operators=st.sampled_from(OPERATORS),
         credit=st.sampled_from(["on", "off"]),
+        inherited=st.sampled_from([0, 0, 1, 7]),
     )
     def begin(
         self,
@@ -81,6 +82,7 @@ class AnySearch(RuleBasedStateMachine):
         seed: int,
         operators: Any,
         credit: str,
+        inherited: int,
     ) -> None:
         self.config = runs.config(
             seed=seed,
@@ -89,7 +91,8 @@ class AnySearch(RuleBasedStateMachine):
             search={"order": order, "in_flight": in_flight, "islands": islands, "credit": credit},
             budget={"evaluations": evaluations, "idle": idle},
         )
-        self.search = Search(self.config)
+        self.inherited = inherited
+        self.search = Search(self.config, inherited=inherited)
         self.search.start(START)
         self.open: list[Task] = []
         self.history: list[tuple[Task | Outcome, str]] = []
@@ -106,7 +109,10 @@ class AnySearch(RuleBasedStateMachine):
         assert task.id == sum(not isinstance(event, Outcome) for event, _ in self.history)
         self.open.append(task)
         self.history.append((task, self.search.digest()))
-        if isinstance(task, Mutate):
+        mutations = [one for one, _ in self.history if isinstance(one, Mutate)]
+        for number, one in enumerate(mutations):
+            assert one.inherited == (number if number < self.inherited else -1), "inherited ones come first, each once"
+        if isinstance(task, Mutate) and task.inherited < 0:
             self.names_what_was_told(task)
 
     def names_what_was_told(self, task: Mutate) -> None:
@@ -130,14 +136,14 @@ class AnySearch(RuleBasedStateMachine):
         outcome = runs.outcome(task, self.config.seed)
         if isinstance(task, Mutate) and outcome.status in EVALUATED:
             assert outcome.candidate is not None
-            self.counted += 1
+            self.counted += task.inherited < 0
             self.told[outcome.candidate] = outcome
         self.search.tell(outcome)
         self.history.append((outcome, self.search.digest()))
 
     @invariant()
     def the_budget_is_never_overshot(self) -> None:
-        promised = sum(isinstance(task, Mutate) for task in self.open)
+        promised = sum(isinstance(task, Mutate) and task.inherited < 0 for task in self.open)
         assert self.counted + promised <= self.config.budget.evaluations
         assert len(self.open) <= self.config.search.in_flight
 
@@ -150,7 +156,7 @@ class AnySearch(RuleBasedStateMachine):
         assert self.search.open == tuple(task.id for task in self.open)
 
     def teardown(self) -> None:
-        replayed = Search(self.config)
+        replayed = Search(self.config, inherited=self.inherited)
         replayed.start(START)
         for event, digest in self.history:
             if isinstance(event, Outcome):

@@ -18,6 +18,7 @@ from evo.records import (
     Candidate,
     Client,
     Compare,
+    Inherited,
     ModelFacts,
     ModelRequest,
     Mutate,
@@ -65,7 +66,8 @@ class Play:
             self.store.set_models(tuple(_facts(client) for client in self._clients))
         self._mutations = Mutations(self.store, self.config, meta.workload, meta.device)
         self._facts = self.store.meta().models or ()
-        self.search = Search(self.config, {name: traits(name) for name in self.config.operators})
+        known = {name: traits(name) for name in self.config.operators}
+        self.search = Search(self.config, known, len(meta.inherited))
         if not self.store.events():
             evaluation = self._evaluator.evaluate(0, meta.workload.initial, None)
             outcome = Outcome(-1, 0, evaluation.status, evaluation.ratio, evaluation.descriptors)
@@ -154,10 +156,10 @@ class Play:
         self.search.tell(outcome)
 
 
-def play(folder: Path, config: Config, arrows: int, seed: int = 0) -> int:
+def play(folder: Path, config: Config, arrows: int, seed: int = 0, inherited: tuple[Inherited, ...] = ()) -> int:
     """Begin a run, or go on with one under this config's budget; return its champion."""
     begun = (folder / FILE).exists()
-    store = Store.open(folder) if begun else _create(folder, config)
+    store = Store.open(folder) if begun else _create(folder, config, inherited)
     with store:
         if begun and store.meta().config != config:
             store.set_config(config)
@@ -167,7 +169,7 @@ def play(folder: Path, config: Config, arrows: int, seed: int = 0) -> int:
         return played.search.champion
 
 
-def _create(folder: Path, config: Config) -> Store:
+def _create(folder: Path, config: Config, inherited: tuple[Inherited, ...]) -> Store:
     folder.mkdir(parents=True)
     whole = workload.load("gemm")
     return Store.create(
@@ -178,6 +180,7 @@ def _create(folder: Path, config: Config) -> Store:
         initial=Candidate(0, -1, whole.initial, candidate_hash(whole.initial), "initial", (), 0),
         search_version=Search.version,
         versions={"kernel-evo": "0.1.0"},
+        inherited=inherited,
     )
 
 
