@@ -325,7 +325,7 @@ def show(
 def verify(
     run: Run,
     case: Annotated[str | None, typer.Option("--case", help="This case alone.")] = None,
-    candidate: Annotated[int | None, typer.Option("--candidate", help="Instead of the best.")] = None,
+    candidate: Annotated[int | None, typer.Option("--candidate", help="Another kernel than the best.")] = None,
     results: Results = DEFAULT_RESULTS,
     as_json: Json = False,
 ) -> int:
@@ -339,7 +339,7 @@ def verify(
 @guarded
 def export(
     run: Run,
-    as_: Annotated[str, typer.Option("--as", metavar="KIND", help="cpp.")],
+    as_: Annotated[str, typer.Option("--as", metavar="KIND", help="cpp, cupy or torch.")],
     out: Annotated[Path, typer.Option("--out", help="The new folder.")],
     candidate: Annotated[int | None, typer.Argument(metavar="[CANDIDATE]", help="Instead of the best.")] = None,
     case: Annotated[
@@ -350,7 +350,7 @@ def export(
     results: Results = DEFAULT_RESULTS,
     as_json: Json = False,
 ) -> int:
-    """Write a run's kernel as a C++ program that needs no run."""
+    """Write a run's kernel as a C++ program, or as a Python package for CuPy or PyTorch."""
     from evo.commands import exporting
 
     return exporting.export(run, candidate, as_, out, case or (), arch, results, force=force, as_json=as_json)

@@ -67,9 +67,13 @@ def export(
 
 
 def _files(subject: Subject, kind: str, out: Path) -> Iterable[File]:
-    from evo.export import cpp
+    from evo.export import cpp, cupy_package, torch_package
 
-    return cpp.files(subject)
+    if kind == "cpp":
+        return cpp.files(subject)
+    if not out.resolve().name.isidentifier():
+        raise ConfigError(f"--out {out}: expected a name that Python can import (letters, digits, _), found another")
+    return cupy_package.files(subject) if kind == "cupy" else torch_package.files(subject)
 
 
 def _chosen(found: History, candidate: int | None) -> int:

@@ -9,7 +9,7 @@ from evo.config import Timing
 from evo.kernel import Kernel
 from evo.records import Device, Workload
 
-KINDS = ("cpp",)
+KINDS = ("cpp", "cupy", "torch")
 
 
 @dataclass(frozen=True)

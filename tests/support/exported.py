@@ -23,6 +23,8 @@ H200 = Device(
     l2_bytes=50 << 20,
 )
 
+LATENCY = Latency(12.5, 12.0, 13.0, 0.04, 100)
+
 MIXED = """\
 /* launch
 launches:
@@ -65,8 +67,8 @@ entry: scale_add
 parameters:
   - {name: x, dtype: float32, direction: in, shape: [N], align: 16}
   - {name: state, dtype: float64, direction: inout, shape: [N], align: 16}
-  - {name: total, dtype: float64, direction: out, shape: ["1"]}
-  - {name: blocks, dtype: int32, direction: out, shape: ["1"]}
+  - {name: total, dtype: float64, direction: out, shape: ["1"], align: 16}
+  - {name: blocks, dtype: int32, direction: out, shape: ["1"], align: 16}
   - {name: N, dtype: int32, direction: scalar}
   - {name: scale, dtype: float32, direction: scalar, value: 0.5}
 tolerance: {terms: N}
@@ -92,8 +94,8 @@ _COUNTED_WORKLOAD = """\
 description: "A copy, by a kernel that counts its launches in a variable of its own."
 entry: counted
 parameters:
-  - {name: x, dtype: int32, direction: in, shape: [N], draw: {kind: integers, low: 0, high: 9}}
-  - {name: y, dtype: int32, direction: out, shape: [N]}
+  - {name: x, dtype: int32, direction: in, shape: [N], align: 16, draw: {kind: integers, low: 0, high: 9}}
+  - {name: y, dtype: int32, direction: out, shape: [N], align: 16}
   - {name: N, dtype: int32, direction: scalar}
 flops: 0
 bytes_moved: "8 * N"
@@ -118,7 +120,15 @@ extern "C" __global__ void counted(const int* x, int* y, int N) {
 _COUNTED_REFERENCE = "def reference(inputs, dims):\n    return {'y': inputs['x']}\n"
 
 
-def run_of(place: Path, name: str, *, device: Device = H200, status: Status = Status.OK, source: str = "") -> Path:
+def run_of(
+    place: Path,
+    name: str,
+    *,
+    device: Device = H200,
+    status: Status = Status.OK,
+    source: str = "",
+    latency: Latency = LATENCY,
+) -> Path:
     """Make `place/results/run-001`, a run that has judged one kernel of a workload, and return its folder.
 
     Args:
@@ -127,12 +137,12 @@ def run_of(place: Path, name: str, *, device: Device = H200, status: Status = St
         device: of the run.
         status: of the verdict.
         source: of the kernel; "" takes the workload's own.
+        latency: of every timed case.
     """
     whole = workloads.load(_folder(place, name))
     source = source or (squares.FAST if name == squares.NAME else whole.initial)
     folder = place / "results" / "run-001"
     folder.mkdir(parents=True)
-    latency = Latency(12.5, 12.0, 13.0, 0.04, 100)
     timed = tuple(
         CaseResult(case.name, case.role, Status.OK, error=0.5, latency=latency) for case in whole.role(Role.PERFORMANCE)
     )
