@@ -309,14 +309,25 @@ def init(
 @app.command()
 @guarded
 def show(
-    run: Run,
+    run: Annotated[str | None, typer.Argument(metavar="[RUN]", help="As for the other commands.")] = None,
     candidate: Annotated[int | None, typer.Argument(metavar="[ID]", help="A candidate of the run.")] = None,
+    graph: Annotated[
+        str | None, typer.Option("--graph", metavar="CONFIG", help="Show the data flow of a config instead of a run.")
+    ] = None,
+    out: Annotated[Path | None, typer.Option("--out", help="With --graph: draw it into this .svg or .png.")] = None,
+    set_: Set = None,
     results: Results = DEFAULT_RESULTS,
     as_json: Json = False,
 ) -> int:
-    """Show a run (status, islands, lineage), or one candidate (source, verdict, parents, diff)."""
+    """Show a run (status, islands, lineage), one candidate (source, verdict, diff), or the data flow of a config."""
+    if (run is None) == (graph is None):
+        raise ConfigError("name a run (evo show latest), or a config with --graph (evo show --graph gemm)")
     from evo.commands import listing
 
+    if graph is not None:
+        return listing.show_graph(graph, set_ or (), out, as_json=as_json)
+    if run is None or out is not None or set_:
+        raise ConfigError("--out and --set go with --graph CONFIG: a run has its picture already, graph.svg")
     return listing.show_run(run, candidate, results, as_json=as_json)
 
 

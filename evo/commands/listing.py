@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ from evo import plugins, workload
 from evo.commands import folders, output
 from evo.errors import EvoError
 from evo.records import Role
-from evo.report import history, show
+from evo.report import graph, graph_picture, history, show, style
 
 
 def workloads(*, as_json: bool) -> int:
@@ -57,6 +58,29 @@ def show_run(name: str, candidate: int | None, results: Path, *, as_json: bool) 
         output.data(show.run_as_data(found) if candidate is None else show.candidate_as_data(found, candidate))
     else:
         output.show(show.run(found) if candidate is None else show.candidate(found, candidate))
+    return 0
+
+
+def show_graph(source: str, overrides: Sequence[str], out: Path | None, *, as_json: bool) -> int:
+    """Show the data flow of a config, as text, as JSON, or in a picture; return the exit code.
+
+    Args:
+        source: a config's file, name or text.
+        overrides: `key.path=value` each.
+        out: where the picture goes; None draws none.
+        as_json: write a JSON document instead of text.
+    """
+    found = graph.graph(configs.load(source, overrides))
+    if out is not None:
+        if out.suffix not in style.FORMATS:
+            raise EvoError(f"{out}: expected a name that ends in {' or '.join(style.FORMATS)}, found {out.suffix!r}")
+        style.write(graph_picture.picture(found, f"Data flow of {Path(source).name}"), out)
+    if as_json:
+        output.data({**graph.as_data(found), "file": out})
+    elif out is not None:
+        output.line(f"written: {out}")
+    else:
+        output.line("\n".join(graph.lines(found)))
     return 0
 
 

@@ -13,7 +13,7 @@ from evo import workload
 from evo.commands import folders, output
 from evo.config import Budget, Config
 from evo.errors import ConfigError, DiskFullError
-from evo.report import fruitless, heatmap, history, live, progress, summary, text
+from evo.report import fruitless, graph, graph_picture, heatmap, history, live, progress, summary, text
 from evo.report.history import History
 from evo.store import Store, rundir
 from evo.store.database import FILE
@@ -110,6 +110,7 @@ def write_reports(found: History) -> None:
     rundir.write_atomic(found.folder / "summary.json", content.encode())
     heatmap.draw(found, found.folder / "heatmap")
     progress.draw(found, found.folder / "progress")
+    graph_picture.draw(graph.graph(found.meta.config), f"Data flow of {found.folder.name}", found.folder / "graph")
 
 
 @contextlib.contextmanager

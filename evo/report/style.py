@@ -63,14 +63,23 @@ def title(axes: Axes, words: str, note: str, *, lift: float = 0.0) -> None:
     )
 
 
+FORMATS: dict[str, dict[str, Any]] = {".png": {"dpi": 160}, ".svg": {"metadata": {"Date": None}}}
+"""Suffix of a picture's file -> how it is written, so that the same picture gives the same file."""
+
+
 def save(picture: Figure, stem: Path) -> tuple[Path, ...]:
     """Write `stem`.png and `stem`.svg and return both."""
-    options: dict[str, dict[str, Any]] = {".png": {"dpi": 160}, ".svg": {"metadata": {"Date": None}}}
-    for suffix, how in options.items():
-        content = io.BytesIO()
-        picture.savefig(content, format=suffix[1:], **how)
-        rundir.write_atomic(stem.with_suffix(suffix), content.getvalue())
-    return tuple(stem.with_suffix(suffix) for suffix in options)
+    paths = tuple(stem.with_suffix(suffix) for suffix in FORMATS)
+    for path in paths:
+        write(picture, path)
+    return paths
+
+
+def write(picture: Figure, path: Path) -> None:
+    """Write a picture in the format that the path's suffix names, one of `FORMATS`."""
+    content = io.BytesIO()
+    picture.savefig(content, format=path.suffix[1:], **FORMATS[path.suffix])
+    rundir.write_atomic(path, content.getvalue())
 
 
 def times(factor: float) -> str:
